@@ -1,0 +1,145 @@
+"""Affine accesses -> descriptors: dims in memory order, what drives each, where it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.errors import OutsideBuffer, RankTooHigh, UnsupportedSyntax
+from tracer.rewrite.ir import Kernel, Load, Store
+from tracer.rewrite.types import BYTES, memory_dtype
+
+MAX_RANK = 5
+"""Triton's limit on descriptor dims."""
+MIN_BLOCK_BYTES = 16
+"""Triton's least size of a descriptor's last block dim."""
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One descriptor dim.
+
+    `stride` is in elements. `axis` drives it, or the index value `value`, or nothing (one element).
+    The coordinate is `start + axis` (`start - axis` where `reverse`), or `start + value`; `size` is the
+    number of valid coordinates: `start + extent`.
+    """
+
+    stride: int
+    axis: Axis | None = None
+    value: str | None = None
+    start: int = 0
+    extent: int = 1
+    reverse: bool = False
+
+    @property
+    def size(self) -> int:
+        """Extent of the descriptor along this dim."""
+        return self.start + self.extent
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load or store as a descriptor access. `dims` are outermost first."""
+
+    statement: Load | Store
+    dims: tuple[Dim, ...]
+    dtype: str
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in memory."""
+        return BYTES[memory_dtype(self.dtype)]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Axes that drive a dim, in memory order."""
+        return tuple(dim.axis for dim in self.dims if dim.axis is not None)
+
+    def lanes(self, blocks: dict[Axis, int]) -> int:
+        """Block of the extra last dim of extent 1 that this access needs under `blocks`; 0 where it needs none.
+
+        Triton wants a last stride of 1 and a last block of at least 16 bytes. An access whose own last dim
+        cannot give that gets one more dim, whose padding is clipped.
+        """
+        last = self.dims[-1] if self.dims else None
+        minimum = max(MIN_BLOCK_BYTES // self.bytes, 1)
+        if last is not None and last.stride == 1 and last.axis is not None and blocks[last.axis] >= minimum:
+            return 0
+        return minimum
+
+
+def accesses_of(kernel: Kernel, axes: tuple[Axis, ...], memory: dict[str, str], numel: dict[str, int]) -> tuple[Access, ...]:
+    """Every load and store of the kernel as a descriptor access, in statement order.
+
+    `memory` gives the Triton dtype of each pointer's elements, `numel` how many elements lie behind it.
+    Raises OutsideBuffer or RankTooHigh.
+    """
+    bounds = dict(kernel.bounds)
+    return tuple(
+        _access(statement, axes, memory[statement.param], numel[statement.param], bounds)
+        for statement in kernel.body
+        if isinstance(statement, Load | Store)
+    )
+
+
+def forced_single(accesses: tuple[Access, ...], kernel: Kernel, varies: dict[str, frozenset[Axis]]) -> frozenset[Axis]:
+    """Axes whose block must be 1: reversed ones, and those along which an index value varies."""
+    single: set[Axis] = set()
+    for access in accesses:
+        for dim in access.dims:
+            if dim.reverse and dim.axis is not None:
+                single.add(dim.axis)
+            if dim.value is not None:
+                single |= varies[dim.value]
+    return frozenset(single)
+
+
+def _access(statement: Load | Store, axes: tuple[Axis, ...], dtype: str, numel: int, bounds: dict[str, int]) -> Access:
+    by_symbol = {axis.symbol: axis for axis in axes}
+    constant, terms = statement.index.as_coeff_Add()
+    dims: list[Dim] = []
+    offset = int(constant)
+    for term in sympy.Add.make_args(terms):
+        if term == 0:
+            continue
+        coefficient, symbol = term.as_coeff_Mul()
+        if not symbol.is_Symbol or not coefficient.is_Integer:
+            raise UnsupportedSyntax(what=f"the index term `{term}`", line=statement.line)
+        stride, axis = int(coefficient), by_symbol.get(symbol)
+        if axis is None:
+            if stride <= 0:
+                raise UnsupportedSyntax(what=f"the falling indirect index `{term}`", line=statement.line)
+            extent = bounds.get(symbol.name) or -(-(numel - max(offset, 0)) // stride)
+            dims.append(Dim(stride, value=symbol.name, extent=extent))
+        elif stride < 0:
+            offset += stride * (axis.extent - 1)
+            dims.append(Dim(-stride, axis=axis, extent=axis.extent, reverse=True))
+        else:
+            dims.append(Dim(stride, axis=axis, extent=axis.extent))
+    order = {axis: position for position, axis in enumerate(axes)}
+    dims.sort(key=lambda d: (-d.stride, order[d.axis] if d.axis else -1))
+    dims = _place(dims, offset)
+    _check_bounds(statement, dims, offset, numel)
+    if len(dims) > MAX_RANK:
+        raise RankTooHigh(param=statement.param, rank=len(dims), limit=MAX_RANK, line=statement.line)
+    return Access(statement, tuple(dims), dtype)
+
+
+def _place(dims: list[Dim], offset: int) -> list[Dim]:
+    """Spread a constant offset over the dims, widest stride first; what is left becomes a dim of stride 1."""
+    placed: list[Dim] = []
+    for dim in dims:
+        start, offset = divmod(offset, dim.stride) if offset >= 0 else (0, offset)
+        placed.append(Dim(dim.stride, dim.axis, dim.value, start, dim.extent, dim.reverse))
+    if offset > 0:
+        placed.append(Dim(1, start=offset))
+    return placed
+
+
+def _check_bounds(statement: Load | Store, dims: list[Dim], offset: int, numel: int) -> None:
+    last = sum(dim.stride * (dim.size - 1) for dim in dims)
+    direct = all(dim.value is None for dim in dims)
+    if offset < 0 or (direct and last >= numel):
+        raise OutsideBuffer(param=statement.param, first=offset, last=last, numel=numel, line=statement.line)

@@ -1,0 +1,222 @@
+"""Refinement of the iteration ranges into loop axes in which every index expression is affine.
+
+An index like `x % 64 + 128 * (x // 64)` reads mixed-radix digits of the range x. The break points of all
+digits, sorted, must each divide the next; between two neighbours lies one axis. Neighbouring axes that
+every access walks contiguously are merged again, so that an axis exists only where some access needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import sympy
+
+from tracer.rewrite.ir import Const, FloorDiv, Index, Kernel, Load, Modulo, Range, Statement, Store
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop axis of `extent` iterations; `reduced` axes end in a reduction."""
+
+    name: str
+    extent: int
+    reduced: bool
+
+    @property
+    def symbol(self) -> sympy.Symbol:
+        """The axis in index expressions."""
+        return sympy.Symbol(self.name, integer=True, nonnegative=True)
+
+
+@dataclass(frozen=True)
+class _Digit:
+    """`(range // low) % (high / low)`: the part of a range index between two break points."""
+
+    low: int
+    high: int
+
+
+def refine(kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:
+    """Axes (parallel ones first, each group outermost first) and the kernel over them.
+
+    What is no digit of a range becomes an `Index` value, read element by element.
+    """
+    names: dict[Range, list[tuple[Axis, int]]] = {}
+    rewrites: dict[sympy.Expr, sympy.Expr] = {}
+    for entry in kernel.ranges:
+        digits = _digits(kernel, entry)
+        pieces = _split(entry, digits)
+        names[entry] = pieces
+        rewrites[entry.symbol] = _combine(pieces, 1, entry.extent)
+    body = [_rewrite(statement, names, rewrites) for statement in kernel.body]
+    axes = [axis for pieces in names.values() for axis, _ in pieces]
+    refined = kernel.with_body(tuple(body))
+    axes, refined = _merge(axes, names, refined)
+    return _rename(axes, _lift_opaque(refined))
+
+
+def _rewrite(statement: Statement, names: dict[Range, list[tuple[Axis, int]]], rewrites: dict[sympy.Expr, sympy.Expr]) -> Statement:
+    if not isinstance(statement, Load | Store | Index):
+        return statement
+
+    def visit(expression: sympy.Expr) -> sympy.Expr:
+        for entry, pieces in names.items():
+            digit = _as_digit(expression, entry)
+            if digit is not None and _fits(digit, pieces, entry):
+                return _combine(pieces, digit.low, digit.high)
+        if not expression.args:
+            return rewrites.get(expression, expression)
+        return expression.func(*(visit(arg) for arg in expression.args))
+
+    return replace(statement, index=sympy.expand(visit(statement.index)))
+
+
+def _as_digit(expression: sympy.Expr, entry: Range) -> _Digit | None:
+    """`expression` as a digit of the range, if it is one."""
+    if expression == entry.symbol:
+        return _Digit(1, entry.extent)
+    if isinstance(expression, FloorDiv | Modulo):
+        inner, number = expression.args
+        digit = _as_digit(inner, entry)
+        if digit is None or not number.is_Integer:
+            return None
+        count = int(number)
+        if isinstance(expression, FloorDiv):
+            low = digit.low * count
+            return _Digit(low, digit.high) if digit.high % low == 0 else None
+        high = digit.low * count
+        if high >= digit.high:
+            return digit
+        return _Digit(digit.low, high) if digit.high % high == 0 else None
+    return None
+
+
+def _digits(kernel: Kernel, entry: Range) -> list[_Digit]:
+    found: dict[_Digit, None] = {}
+    for statement in kernel.body:
+        if isinstance(statement, Load | Store | Index):
+            for node in sympy.preorder_traversal(statement.index):
+                if isinstance(node, FloorDiv | Modulo) and (digit := _as_digit(node, entry)):
+                    found[digit] = None
+    return list(found)
+
+
+def _split(entry: Range, digits: list[_Digit]) -> list[tuple[Axis, int]]:
+    """Axes of the range, outermost first, each with its stride in range iterations.
+
+    A digit whose break points do not divide the others is left out (it stays opaque).
+    """
+    points = {1, entry.extent}
+    for digit in digits:
+        candidate = sorted(points | {digit.low, digit.high})
+        if all(b % a == 0 for a, b in zip(candidate, candidate[1:], strict=False)):
+            points = set(candidate)
+    ordered = sorted(points)
+    pieces = [
+        (Axis(f"{entry.symbol.name}_{low}", high // low, entry.reduced), low)
+        for low, high in zip(ordered, ordered[1:], strict=False)
+    ]
+    return pieces[::-1]
+
+
+def _fits(digit: _Digit, pieces: list[tuple[Axis, int]], entry: Range) -> bool:
+    points = {low for _, low in pieces} | {entry.extent, 1}
+    return {digit.low, digit.high} <= points
+
+
+def _combine(pieces: list[tuple[Axis, int]], low: int, high: int) -> sympy.Expr:
+    return sympy.Add(*(axis.symbol * (stride // low) for axis, stride in pieces if low <= stride < high))
+
+
+def _merge(axes: list[Axis], names: dict[Range, list[tuple[Axis, int]]], kernel: Kernel) -> tuple[list[Axis], Kernel]:
+    """Join neighbouring axes of one range that every index expression walks as one."""
+    expressions = [s.index for s in kernel.body if isinstance(s, Load | Store | Index)]
+    replaced: dict[sympy.Symbol, sympy.Expr] = {}
+    for pieces in names.values():
+        position = 0
+        while position + 1 < len(pieces):
+            (outer, stride), (inner, low) = pieces[position], pieces[position + 1]
+            if all(_contiguous(e, outer.symbol, inner) for e in expressions):
+                joined = Axis(inner.name, outer.extent * inner.extent, inner.reduced)
+                swap = {outer.symbol: sympy.Integer(0)}
+                expressions = [e.xreplace(swap) for e in expressions]
+                replaced |= swap
+                pieces[position : position + 2] = [(joined, low)]
+                axes[axes.index(outer) : axes.index(inner) + 1] = [joined]
+                position = max(position - 1, 0)
+            else:
+                position += 1
+    body = [
+        replace(s, index=sympy.expand(s.index.xreplace(replaced))) if isinstance(s, Load | Store | Index) else s
+        for s in kernel.body
+    ]
+    return axes, kernel.with_body(tuple(body))
+
+
+def _contiguous(expression: sympy.Expr, outer: sympy.Symbol, inner: Axis) -> bool:
+    if not expression.has(outer) and not expression.has(inner.symbol):
+        return True
+    if any(node.has(outer) or node.has(inner.symbol) for node in expression.atoms(FloorDiv, Modulo)):
+        return False
+    return bool(expression.coeff(outer) == expression.coeff(inner.symbol) * inner.extent)
+
+
+def _lift_opaque(kernel: Kernel) -> Kernel:
+    """Sub-expressions that are no digit leave the accesses and become values of their own."""
+    lifted: dict[sympy.Expr, str] = {}
+    body: list[Statement] = []
+    for statement in kernel.body:
+        if isinstance(statement, Load | Store):
+            opaque = {n for n in sympy.Add.make_args(statement.index) if n.atoms(FloorDiv, Modulo)}
+            for node in sorted((_strip(n)[1] for n in opaque), key=str):
+                if node not in lifted:
+                    lifted[node] = f"tmp_index{len(lifted)}"
+                    body.append(Index(lifted[node], node, "int32", statement.line))
+            total = sympy.Integer(0)
+            for term in sympy.Add.make_args(statement.index):
+                factor, rest = _strip(term)
+                total += factor * sympy.Symbol(lifted[rest], integer=True) if term in opaque else term
+            statement = replace(statement, index=total)
+        body.append(statement)
+    return kernel.with_body(tuple(body))
+
+
+def _strip(term: sympy.Expr) -> tuple[sympy.Integer, sympy.Expr]:
+    factor, rest = term.as_coeff_Mul()
+    return factor, rest
+
+
+def _rename(axes: list[Axis], kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:
+    """Axes of extent 1 vanish; the others are numbered `x0 ..` and `r0 ..` in the memory order of the widest store."""
+    order = _memory_order(kernel, axes)
+    kept = [axis for axis in axes if axis.extent > 1]
+    parallel = sorted((a for a in kept if not a.reduced), key=order.__getitem__)
+    reduced = sorted((a for a in kept if a.reduced), key=order.__getitem__)
+    if not parallel:
+        parallel = [Axis("one", 1, False)]
+    final = [replace(a, name=f"x{i}") for i, a in enumerate(parallel)]
+    final += [replace(a, name=f"r{i}") for i, a in enumerate(reduced)]
+    swap: dict[sympy.Symbol, sympy.Expr] = {a.symbol: sympy.Integer(0) for a in axes if a.extent == 1}
+    swap |= {old.symbol: new.symbol for old, new in zip(parallel + reduced, final, strict=True)}
+    body = [
+        replace(s, index=s.index.xreplace(swap)) if isinstance(s, Load | Store | Index) else s for s in kernel.body
+    ]
+    return tuple(final), kernel.with_body(tuple(body))
+
+
+def _memory_order(kernel: Kernel, axes: list[Axis]) -> dict[Axis, tuple[int, int]]:
+    """Outermost first: axes by falling stride in the store that has most of them, else in the loads."""
+    accesses = [s for s in kernel.body if isinstance(s, Store)] + [s for s in kernel.body if isinstance(s, Load)]
+    accesses.sort(key=lambda s: not isinstance(s, Store))
+
+    def stride(axis: Axis) -> int:
+        for access in accesses:
+            coefficient = access.index.coeff(axis.symbol)
+            if coefficient != 0:
+                return -abs(int(coefficient))
+        return 0
+
+    return {axis: (stride(axis), position) for position, axis in enumerate(axes)}
+
+
+__all__ = ["Axis", "Const", "refine"]

@@ -1,0 +1,125 @@
+"""What Inductor's kernels may call, as data: source spelling -> IR op -> Triton text.
+
+`OPS` maps an IR op to its Triton text (a format string over the arguments) and to the rule of its result
+dtype. `CALLS` maps Inductor's spellings to IR ops. `ZERO_AT_ZERO` drives the padding analysis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+DtypeRule = Literal["promote", "same", "bool", "branches"]
+
+
+@dataclass(frozen=True)
+class Op:
+    """Triton text of an elementwise op, and how its dtype follows from its arguments."""
+
+    text: str
+    dtype: DtypeRule = "promote"
+
+
+OPS: dict[str, Op] = {
+    "add": Op("{0} + {1}"),
+    "sub": Op("{0} - {1}"),
+    "mul": Op("{0} * {1}"),
+    "div": Op("{0} / {1}"),
+    "floordiv": Op("{0} // {1}"),
+    "mod": Op("{0} % {1}"),
+    "neg": Op("-{0}", "same"),
+    "not": Op("~{0}", "same"),
+    "and": Op("{0} & {1}"),
+    "or": Op("{0} | {1}"),
+    "xor": Op("{0} ^ {1}"),
+    "shl": Op("{0} << {1}", "same"),
+    "shr": Op("{0} >> {1}", "same"),
+    "eq": Op("{0} == {1}", "bool"),
+    "ne": Op("{0} != {1}", "bool"),
+    "lt": Op("{0} < {1}", "bool"),
+    "le": Op("{0} <= {1}", "bool"),
+    "gt": Op("{0} > {1}", "bool"),
+    "ge": Op("{0} >= {1}", "bool"),
+    "where": Op("tl.where({0}, {1}, {2})", "branches"),
+    "maximum": Op("tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
+    "minimum": Op("tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
+    "fma": Op("tl.fma({0}, {1}, {2})"),
+    "abs": Op("tl.abs({0})", "same"),
+    "exp": Op("tl.exp({0})", "same"),
+    "exp2": Op("tl.exp2({0})", "same"),
+    "log": Op("tl.log({0})", "same"),
+    "log2": Op("tl.log2({0})", "same"),
+    "sqrt": Op("tl.sqrt({0})", "same"),
+    "sqrt_rn": Op("tl.sqrt_rn({0})", "same"),
+    "rsqrt": Op("tl.rsqrt({0})", "same"),
+    "sin": Op("tl.sin({0})", "same"),
+    "cos": Op("tl.cos({0})", "same"),
+    "erf": Op("tl.erf({0})", "same"),
+    "floor": Op("tl.floor({0})", "same"),
+    "ceil": Op("tl.ceil({0})", "same"),
+    "sigmoid": Op("tl.sigmoid({0})", "same"),
+    "isnan": Op("{0} != {0}", "bool"),
+    "isinf": Op('tl.abs({0}) == float("inf")', "bool"),
+}
+
+# What tl has no word for stays a libdevice call: Triton lowers it, KTIR has the math op.
+LIBDEVICE = ("tanh", "log1p", "expm1", "pow", "atan", "atan2", "asin", "acos", "sinh", "cosh", "tan", "erfc",
+             "fmod", "nearbyint", "trunc", "round", "copysign", "log10", "asinh", "acosh", "atanh", "rint",
+             "llrint", "hypot")  # fmt: skip
+OPS |= {
+    name: Op(f"libdevice.{name}({', '.join(f'{{{i}}}' for i in range(arity))})", "same" if arity == 1 else "promote")
+    for name in LIBDEVICE
+    for arity in [2 if name in ("pow", "atan2", "fmod", "copysign", "hypot") else 1]
+}
+
+_NAMESPACES = ("tl", "tl_math", "libdevice", "tl.math", "tl.extra.cuda.libdevice", "triton_helpers", "math")
+CALLS: dict[str, str] = {f"{space}.{name}": name for space in _NAMESPACES for name in OPS if "{0}" in OPS[name].text}
+CALLS |= {f"{space}.{ours}": name for space in _NAMESPACES for ours, name in {
+    "fabs": "abs", "div_rn": "div", "isnan": "isnan", "isinf": "isinf", "pow": "pow",
+}.items()}  # fmt: skip
+
+BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "floordiv", "Mod": "mod",
+          "BitAnd": "and", "BitOr": "or", "BitXor": "xor", "LShift": "shl", "RShift": "shr"}  # fmt: skip
+COMPARE = {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge"}
+UNARY = {"USub": "neg", "Invert": "not"}
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Triton text of a reduction over `axis`, its identity, and how two partial results combine."""
+
+    text: str
+    identity: float
+    combine: str
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": Reduction("tl.sum({0}, axis={axis})", 0, "add"),
+    "max": Reduction("tl.max({0}, axis={axis})", float("-inf"), "maximum"),
+    "min": Reduction("tl.min({0}, axis={axis})", float("inf"), "minimum"),
+    "prod": Reduction("tl.reduce({0}, {axis}, multiply)", 1, "mul"),
+    "any": Reduction("tl.max({0}.to(tl.int8), axis={axis}).to(tl.int1)", 0, "or"),
+    "argmax": Reduction("tl.argmax({0}, axis={axis})", float("-inf"), ""),
+    "argmin": Reduction("tl.argmin({0}, axis={axis})", float("inf"), ""),
+}
+
+REDUCE_CALLS: dict[str, str] = {
+    "tl.sum": "sum",
+    "triton_helpers.max2": "max",
+    "triton_helpers.min2": "min",
+    "triton_helpers.prod": "prod",
+    "triton_helpers.any": "any",
+    "tl.max": "max",
+    "tl.min": "min",
+}
+ARG_REDUCE_CALLS: dict[str, tuple[str, str]] = {
+    "triton_helpers.max_with_index": ("max", "argmax"),
+    "triton_helpers.min_with_index": ("min", "argmin"),
+}
+# How an accumulator carried by Inductor's reduction loop combines, by the op that updates it.
+ACCUMULATE: dict[str, str] = {"add": "sum", "maximum": "max", "minimum": "min", "mul": "prod", "or": "any"}
+
+# Ops whose result is zero where any / all / the first of their arguments is zero.
+ZERO_IF_ANY = frozenset({"mul", "and"})
+ZERO_IF_ALL = frozenset({"add", "sub", "or", "xor", "neg", "abs", "sqrt", "sin", "erf", "tanh", "floor", "ceil",
+                         "maximum", "minimum", "expm1", "log1p", "trunc", "cast"})  # fmt: skip

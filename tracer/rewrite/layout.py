@@ -1,0 +1,42 @@
+"""Line layout of generated Python, as the formatter of the project would break it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 110
+INDENT = "    "
+
+
+def call(prefix: str, items: Sequence[str], suffix: str, depth: int) -> list[str]:
+    """`prefix(items)suffix` on one line, else the items on one indented line, else one item a line."""
+    pad, inner = INDENT * depth, INDENT * (depth + 1)
+    flat = f"{pad}{prefix}({', '.join(items)}){suffix}"
+    if len(flat) <= WIDTH:
+        return [flat]
+    joined = f"{inner}{', '.join(items)}"
+    if len(joined) <= WIDTH:
+        return [f"{pad}{prefix}(", joined, f"{pad}){suffix}"]
+    return [f"{pad}{prefix}(", *(f"{inner}{item}," for item in items), f"{pad}){suffix}"]
+
+
+def assign(target: str, value: str, depth: int) -> list[str]:
+    """`target = value`, with the outermost call of `value` broken where the line is too long."""
+    line = f"{INDENT * depth}{target} = {value}" if target else f"{INDENT * depth}{value}"
+    if len(line) <= WIDTH or not value.endswith(")") or "(" not in value:
+        return [line]
+    head, _, rest = value.partition("(")
+    prefix = f"{target} = {head}" if target else head
+    return call(prefix, split_arguments(rest[:-1]), "", depth)
+
+
+def split_arguments(text: str) -> list[str]:
+    """Top-level arguments of a call's text."""
+    parts, level, start = [], 0, 0
+    for position, character in enumerate(text):
+        level += character in "([{"
+        level -= character in ")]}"
+        if character == "," and level == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    return [*parts, text[start:].strip()]

@@ -1,0 +1,280 @@
+"""Block sizes and core division: a cost model over every legal tiling.
+
+All candidate tilings are costed at once as NumPy arrays, one element per candidate. Cost is cycles of the
+busiest core: memory traffic at the core's share of the bandwidth, arithmetic on the vector and systolic
+units, and a fixed price per transfer. Constants are those of the public simulator's latency model.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tracer.rewrite.access import Access
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.contract import Contraction, contraction
+from tracer.rewrite.errors import NoPlan
+from tracer.rewrite.ir import Compute, Index, Kernel, Load, Reduce, Scan, Store
+from tracer.rewrite.types import BYTES
+from tracer.target import SpyreTarget
+
+Sizes: TypeAlias = "np.ndarray"
+
+TRANSFER_CYCLES = 64
+"""Price of starting one transfer: keeps tiles from becoming arbitrarily small."""
+RAGGED_PENALTY = 0.03
+"""A ragged axis costs a second, narrower copy of the tile body in KTIR."""
+MAX_TILE_ELEMENTS = 1 << 20
+"""Triton's limit on the elements of one tensor."""
+MAX_BLOCK = 1 << 14
+MAX_CANDIDATES = 60_000
+MIN_CONTRACTION_BLOCK = 16
+"""Least K block that `tl.dot` takes for 16-bit operands."""
+MAX_CONTRACTION_BLOCK = 512
+"""Above this a wider K block saves no traffic; it only fills the scratchpad (and a GPU's shared memory)."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The chosen blocks (powers of two) and what they cost. Sizes in bytes, cost in cycles."""
+
+    blocks: dict[Axis, int]
+    tiles: int
+    lx_bytes: int
+    hbm_bytes: int
+    cycles: int
+    looped: bool
+    reasons: tuple[str, ...]
+
+
+def plan(
+    kernel: Kernel,
+    axes: tuple[Axis, ...],
+    accesses: tuple[Access, ...],
+    varies: dict[str, frozenset[Axis]],
+    single: frozenset[Axis],
+    target: SpyreTarget,
+    fixed: dict[str, int] | None = None,
+) -> Tiling:
+    """The cheapest legal tiling; with `fixed` (axis name -> block) the tiling it names.
+
+    Raises NoPlan where nothing fits the scratchpad with room for double buffering.
+    """
+    model = _Model(kernel, axes, accesses, varies, target)
+    for whole in (True, False):
+        options = [_options(axis, axes, single, model, whole, fixed) for axis in axes]
+        if any(not o for o in options):
+            continue
+        blocks = _grid(axes, options)
+        legal = model.legal(blocks)
+        if legal.any():
+            cost = np.where(legal, model.cycles(blocks), np.inf)
+            return model.report(blocks, _first_best(cost, blocks, axes), looped=bool(model.dots) or not whole)
+        if model.whole_only or not any(a.reduced for a in axes):
+            break
+    raise NoPlan(reason=f"the smallest tile of `{kernel.name}` exceeds half of the scratchpad")
+
+
+def power_of_two_at_least(number: int) -> int:
+    """The least power of two that is no less than `number`."""
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def _options(
+    axis: Axis, axes: tuple[Axis, ...], single: frozenset[Axis], model: _Model, whole: bool, fixed: dict[str, int] | None
+) -> list[int]:
+    cover = power_of_two_at_least(axis.extent)
+    if fixed is not None:
+        block = fixed.get(axis.name, 1)
+        if axis.reduced and not model.dots and whole:
+            return [block] if block >= axis.extent else []
+        return [block]
+    if axis in single:
+        return [1]
+    powers = [1 << e for e in range(cover.bit_length()) if 1 << e <= MAX_BLOCK]
+    if not axis.reduced:
+        return powers
+    if model.dots:
+        return [p for p in powers if MIN_CONTRACTION_BLOCK <= p <= MAX_CONTRACTION_BLOCK] or [MIN_CONTRACTION_BLOCK]
+    return [cover] if whole else powers[3:] or powers
+
+
+def _grid(axes: tuple[Axis, ...], options: list[list[int]]) -> dict[Axis, Sizes]:
+    """The product of the options, thinned evenly (small blocks first) until it is affordable."""
+    options = [list(o) for o in options]
+    while math.prod(len(o) for o in options) > MAX_CANDIDATES:
+        longest = max(range(len(options)), key=lambda i: len(options[i]))
+        options[longest] = [o for i, o in enumerate(options[longest]) if i % 2 == (len(options[longest]) - 1) % 2]
+    rows = np.array(list(itertools.product(*options)), dtype=np.int64)
+    return {axis: rows[:, i] for i, axis in enumerate(axes)}
+
+
+def _first_best(cost: Sizes, blocks: dict[Axis, Sizes], axes: tuple[Axis, ...]) -> int:
+    """The cheapest candidate; among equals the one with the widest innermost blocks."""
+    best = np.flatnonzero(cost <= cost.min() * (1 + 1e-9))
+    keys = [[-int(blocks[axis][i]) for axis in reversed(axes)] for i in best]
+    return int(best[min(range(len(keys)), key=keys.__getitem__)])
+
+
+class _Model:
+    def __init__(
+        self, kernel: Kernel, axes: tuple[Axis, ...], accesses: tuple[Access, ...],
+        varies: dict[str, frozenset[Axis]], target: SpyreTarget,
+    ) -> None:  # fmt: skip
+        self.kernel, self.axes, self.accesses, self.varies, self.target = kernel, axes, accesses, varies, target
+        self.reduced = [a for a in axes if a.reduced]
+        self.dots: list[Contraction] = [
+            contraction(s, varies, axes) for s in kernel.body if isinstance(s, Reduce) and s.kind == "dot"
+        ]
+        self.whole_only = any(
+            isinstance(s, Scan) or (isinstance(s, Reduce) and s.kind in ("argmax", "argmin")) for s in kernel.body
+        )
+
+    def exact(self, axis: Axis, blocks: dict[Axis, Sizes]) -> Sizes:
+        """Elements of one tile along `axis`: KTIR tiles are never wider than the extent."""
+        return np.minimum(blocks[axis], axis.extent)
+
+    def elements(self, axes: frozenset[Axis] | tuple[Axis, ...], blocks: dict[Axis, Sizes]) -> Sizes:
+        total = np.ones_like(next(iter(blocks.values())))
+        for axis in axes:
+            total = total * self.exact(axis, blocks)
+        return total
+
+    def padded(self, access: Access, blocks: dict[Axis, Sizes]) -> Sizes:
+        total = np.ones_like(next(iter(blocks.values())))
+        for axis in access.axes:
+            total = total * blocks[axis]
+        return total
+
+    # Legality
+
+    def legal(self, blocks: dict[Axis, Sizes]) -> Sizes:
+        ok = self.live_bytes(blocks) <= self.target.lx_bytes // 2
+        for access in self.accesses:
+            ok &= self.padded(access, blocks) * 8 <= MAX_TILE_ELEMENTS * 8
+        for statement in self.kernel.body:
+            if statement.name:
+                padded = np.ones_like(next(iter(blocks.values())))
+                for axis in self.varies[statement.name]:
+                    padded = padded * blocks[axis]
+                ok &= padded <= MAX_TILE_ELEMENTS
+        for dot in self.dots:
+            for role in (dot.m, dot.n, dot.k, dot.batch):
+                ok &= sum((blocks[a] > 1).astype(np.int64) for a in role) <= (1 if role else 0)
+        return ok
+
+    def live_bytes(self, blocks: dict[Axis, Sizes]) -> Sizes:
+        """Peak bytes of tiles alive at once, each statement's operands and result counted together."""
+        last: dict[str, int] = {}
+        for position, statement in enumerate(self.kernel.body):
+            for operand in statement.operands:
+                if isinstance(operand, str):
+                    last[operand] = position
+        size = {
+            s.name: self.elements(self.varies[s.name], blocks) * BYTES[s.dtype]
+            for s in self.kernel.body
+            if not isinstance(s, Store)
+        }
+        live: dict[str, Sizes] = {}
+        zero = np.zeros_like(next(iter(blocks.values())))
+        peak = zero
+        for position, statement in enumerate(self.kernel.body):
+            scratch = zero
+            if statement.name:
+                live[statement.name] = size[statement.name]
+            if isinstance(statement, Compute):
+                # an operand that is broadcast is materialised at the result's shape
+                for operand in statement.args:
+                    if isinstance(operand, str) and self.varies[operand] != self.varies[statement.name]:
+                        scratch = scratch + self.elements(self.varies[statement.name], blocks) * BYTES[statement.dtype]
+            elif isinstance(statement, Reduce) and statement.kind == "dot":
+                scratch = scratch + size[str(statement.args[1])]  # the transposed second operand
+            peak = np.maximum(peak, sum(live.values(), scratch))
+            live = {name: tile for name, tile in live.items() if last.get(name, -1) > position}
+        return peak
+
+    # Cost
+
+    def trips(self, blocks: dict[Axis, Sizes]) -> Sizes:
+        total = np.ones_like(next(iter(blocks.values())))
+        for axis in self.reduced:
+            total = total * -(-axis.extent // blocks[axis])
+        return total
+
+    def tiles(self, blocks: dict[Axis, Sizes]) -> Sizes:
+        total = np.ones_like(next(iter(blocks.values())))
+        for axis in self.axes:
+            if not axis.reduced:
+                total = total * -(-axis.extent // blocks[axis])
+        return total
+
+    def traffic(self, blocks: dict[Axis, Sizes]) -> tuple[Sizes, Sizes]:
+        """Bytes in whole sticks, and transfers, of one parallel tile."""
+        stick = self.target.stick_bytes
+        total = np.zeros_like(next(iter(blocks.values())))
+        transfers = total
+        trips = self.trips(blocks)
+        for access in self.accesses:
+            elements = self.elements(access.axes, blocks)
+            last = access.dims[-1] if access.dims else None
+            run = self.exact(last.axis, blocks) if last and last.axis and last.stride == 1 else np.ones_like(total)
+            if last and last.axis and len(access.dims) > 1 and access.dims[-2].axis and access.dims[-2].stride == last.axis.extent:
+                contiguous = np.where(blocks[last.axis] >= last.axis.extent, self.exact(access.dims[-2].axis, blocks), 1)
+                run = run * contiguous
+            sticks = (elements // np.maximum(run, 1)) * -(-run * access.bytes // stick)
+            repeats = np.where(any(a.reduced for a in self._axes_of(access)), trips, 1)
+            total = total + sticks * stick * repeats
+            transfers = transfers + repeats
+        return total, transfers
+
+    def _axes_of(self, access: Access) -> tuple[Axis, ...]:
+        return access.axes
+
+    def arithmetic(self, blocks: dict[Axis, Sizes]) -> Sizes:
+        """Cycles of one parallel tile on the vector and systolic units."""
+        trips = self.trips(blocks)
+        cycles = np.zeros(len(trips), dtype=np.float64)
+        for statement in self.kernel.body:
+            if isinstance(statement, Compute | Scan | Index | Reduce):
+                touched = frozenset().union(*(self.varies[a] for a in statement.operands if isinstance(a, str)))
+                touched |= self.varies.get(statement.name, frozenset())
+                elements = self.elements(touched, blocks)
+                if isinstance(statement, Reduce) and statement.kind == "dot":
+                    cycles = cycles + trips * elements * 2 / self.target.systolic_flop_per_cycle
+                else:
+                    repeats = trips if any(a.reduced for a in touched) else 1
+                    cycles = cycles + repeats * -(-elements // self.target.simd_elements_per_cycle)
+        return cycles
+
+    def cycles(self, blocks: dict[Axis, Sizes]) -> Sizes:
+        per_core = -(-self.tiles(blocks) // self.target.cores)
+        moved, transfers = self.traffic(blocks)
+        memory = moved / (self.target.memory_bytes_per_cycle / self.target.cores)
+        tile = memory + self.arithmetic(blocks) + transfers * TRANSFER_CYCLES
+        ragged = sum(
+            ((blocks[a] < a.extent) & (a.extent % np.maximum(blocks[a], 1) != 0)).astype(np.float64) for a in self.axes
+        )
+        return per_core * tile * (1 + RAGGED_PENALTY * ragged)
+
+    def report(self, blocks: dict[Axis, Sizes], best: int, looped: bool) -> Tiling:
+        chosen = {axis: int(blocks[axis][best]) for axis in self.axes}
+        one = {axis: blocks[axis][best : best + 1] for axis in self.axes}
+        tiles = int(self.tiles(one)[0])
+        moved = int(self.traffic(one)[0][0]) * tiles
+        compulsory = sum(math.prod(a.extent for a in access.axes) * access.bytes for access in self.accesses)
+        per_core = -(-tiles // self.target.cores)
+        reasons = (
+            f"{tiles} tiles on {min(tiles, self.target.cores)} cores, {per_core} on the busiest",
+            f"{int(self.live_bytes(one)[0])} bytes of scratchpad, half of it left for double buffering",
+            f"{moved} bytes moved, {compulsory} compulsory",
+            "one block per reduction" if self.reduced and not looped else "reduction looped" if looped else "no reduction",
+        )
+        cycles = int(self.cycles(one)[0])
+        return Tiling(chosen, tiles, int(self.live_bytes(one)[0]), moved, cycles, looped, reasons)
+
+
+__all__ = ["Load", "Tiling", "plan", "power_of_two_at_least"]

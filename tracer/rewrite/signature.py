@@ -1,0 +1,116 @@
+"""Parameters and descriptors of the emitted kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracer.rewrite.access import Access, Dim
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.kernel import Parameter
+from tracer.rewrite.layout import call
+from tracer.rewrite.types import POINTER
+
+INT32_LIMIT = 2**31
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """One `tl.make_tensor_descriptor` of the kernel, and the parameters that describe it."""
+
+    name: str
+    param: str
+    shape: tuple[str, ...]
+    strides: tuple[str, ...]
+    block: tuple[str, ...]
+    starts: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+
+    def text(self, depth: int) -> list[str]:
+        """The statement that makes it."""
+        items = [
+            self.param,
+            f"shape=[{', '.join(self.shape)}]",
+            f"strides=[{', '.join(self.strides)}]",
+            f"block_shape=[{', '.join(self.block)}]",
+        ]
+        return call(f"{self.name} = tl.make_tensor_descriptor", items, "", depth)
+
+
+def size_name(axis: Axis) -> str:
+    """Runtime extent of an axis."""
+    return f"{axis.name}_size"
+
+
+def block_text(axis: Axis, blocks: dict[Axis, int]) -> str:
+    """Block of an axis in the source: a constexpr, or the literal 1 where it is single by nature."""
+    return f"{axis.name.upper()}_BLOCK" if blocks[axis] > 1 else "1"
+
+
+def integer(name: str, value: int) -> Parameter:
+    """A runtime integer parameter."""
+    return Parameter(name, "i32" if abs(value) < INT32_LIMIT else "i64", value)
+
+
+def descriptors_of(accesses: tuple[Access, ...], blocks: dict[Axis, int]) -> dict[Access, Descriptor]:
+    """A descriptor for every access; accesses of one shape to one pointer share theirs."""
+    shared: dict[tuple[str, tuple[Dim, ...]], Descriptor] = {}
+    count: dict[str, int] = {}
+    found: dict[Access, Descriptor] = {}
+    for access in accesses:
+        param = access.statement.param
+        key = (param, tuple(_shape_of(dim) for dim in access.dims))
+        if key not in shared:
+            ordinal = count[param] = count.get(param, 0) + 1
+            base = param.replace("_ptr", "")
+            shared[key] = _descriptor(access, base if ordinal == 1 else f"{base}_{ordinal}", blocks)
+        found[access] = shared[key]
+    return found
+
+
+def _shape_of(dim: Dim) -> Dim:
+    return Dim(dim.stride, dim.axis, "value" if dim.value else None, dim.start, dim.extent, dim.reverse)
+
+
+def _descriptor(access: Access, name: str, blocks: dict[Axis, int]) -> Descriptor:
+    parameters: list[Parameter] = []
+
+    def runtime(suffix: str, value: int) -> str:
+        parameters.append(integer(f"{name}_{suffix}", value))
+        return parameters[-1].name
+
+    shape, strides, block, starts = [], [], [], []
+    lanes = access.lanes(blocks)
+    for position, dim in enumerate(access.dims):
+        last = position == len(access.dims) - 1 and not lanes
+        label = dim.axis.name if dim.axis else f"d{position}"
+        start = runtime(f"start_{label}", dim.start) if dim.start else ""
+        if dim.axis is not None:
+            extent = size_name(dim.axis)
+        elif dim.value is not None:
+            extent = runtime(f"size_{label}", dim.extent)
+        else:
+            extent = "1"
+        shape.append(f"{start} + {extent}" if start else extent)
+        strides.append("1" if last else runtime(f"stride_{label}", dim.stride))
+        block.append(block_text(dim.axis, blocks) if dim.axis else "1")
+        starts.append(start)
+    if lanes:
+        shape.append("1")
+        strides.append("1")
+        block.append(str(lanes))
+        starts.append("")
+    return Descriptor(
+        name, access.statement.param, tuple(shape), tuple(strides), tuple(block), tuple(starts), tuple(parameters)
+    )
+
+
+def parameters_of(
+    params: dict[str, tuple[str, str]], axes: tuple[Axis, ...], descriptors: list[Descriptor], blocks: dict[Axis, int], cores: int
+) -> tuple[Parameter, ...]:
+    """All kernel parameters in kernel order. `params` maps a pointer to (buffer name, Triton dtype)."""
+    used = {d.param for d in descriptors}
+    pointers = [Parameter(p, POINTER[dtype], buffer) for p, (buffer, dtype) in params.items() if p in used]
+    sizes = [integer(size_name(axis), axis.extent) for axis in axes]
+    layout = [p for d in descriptors for p in d.parameters]
+    constexprs = [Parameter(block_text(a, blocks), "constexpr", blocks[a]) for a in axes if blocks[a] > 1]
+    return (*pointers, *sizes, *layout, *constexprs, Parameter("CORES", "constexpr", cores))

@@ -1,0 +1,195 @@
+"""Local simplifications of the structured IR; none changes a value that memory sees.
+
+Inductor widens every half-precision load and narrows at the store. Pure data movement needs neither,
+and a contraction reads its operands in the dtype they lie in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy
+
+from tracer.rewrite.errors import AliasedAccess
+from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement, Store
+from tracer.rewrite.types import is_float, memory_dtype
+
+# Every value of the key is a value of each listed dtype, so widening and narrowing back is the identity.
+WIDENS: dict[str, tuple[str, ...]] = {
+    "float16": ("float32", "float64"),
+    "bfloat16": ("float32", "float64"),
+    "float32": ("float64",),
+    "float8e4nv": ("float16", "bfloat16", "float32", "float64"),
+    "float8e5": ("float16", "bfloat16", "float32", "float64"),
+    "int1": ("int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
+    "int8": ("int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
+    "uint8": ("int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
+    "int16": ("int32", "int64", "float32", "float64"),
+    "int32": ("int64", "float64"),
+}
+
+
+def simplify(kernel: Kernel, memory: dict[str, str]) -> Kernel:
+    """Cast chains shortened, repeated work shared, stored values forwarded, dead statements dropped.
+
+    `memory` maps each pointer parameter to the Triton dtype of its elements. Raises AliasedAccess.
+    """
+    body = _forward_stores(kernel)
+    body = _explicit_store_casts(body, memory)
+    body = _drop_units(_shorten_casts(body))
+    body = _drop_dead(_share_loads(body))
+    _check_aliases(body)
+    return kernel.with_body(_restore_names(body))
+
+
+def substitute(statement: Statement, names: dict[str, Operand]) -> Statement:
+    """`statement` with value names replaced (in index expressions too, where the new one is a name)."""
+
+    def value(operand: Operand) -> Operand:
+        return names.get(operand, operand) if isinstance(operand, str) else operand
+
+    def index(expression: sympy.Expr) -> sympy.Expr:
+        symbols = {
+            symbol: sympy.Symbol(new, integer=True) if isinstance(new, str) else sympy.Integer(int(new.value))
+            for symbol in expression.free_symbols
+            if (new := names.get(symbol.name)) is not None
+        }
+        return expression.xreplace(symbols) if symbols else expression
+
+    changes: dict[str, object] = {}
+    for field in ("index", "args", "value", "mask"):
+        current = getattr(statement, field, None)
+        if field == "index" and current is not None:
+            changes[field] = index(current)
+        elif field == "args" and current is not None:
+            changes[field] = tuple(value(a) for a in current)
+        elif current is not None:
+            changes[field] = value(current)
+    return replace(statement, **changes)  # type: ignore[arg-type]
+
+
+def _forward_stores(kernel: Kernel) -> list[Statement]:
+    """A load of what this kernel stored at the same element is the stored value."""
+    stored: dict[str, Store] = {}
+    names: dict[str, Operand] = {}
+    body: list[Statement] = []
+    for statement in kernel.body:
+        current = substitute(statement, names)
+        if isinstance(current, Store):
+            stored[current.param] = current
+        if isinstance(current, Load) and (earlier := stored.get(current.param)):
+            if earlier.index != current.index:
+                raise AliasedAccess(param=current.param, line=current.line)
+            names[current.name] = earlier.value
+            continue
+        body.append(current)
+    return body
+
+
+def _explicit_store_casts(body: list[Statement], memory: dict[str, str]) -> list[Statement]:
+    result: list[Statement] = []
+    dtypes = {s.name: s.dtype for s in body if not isinstance(s, Store)}
+    for statement in body:
+        if isinstance(statement, Store):
+            wanted = memory[statement.param]
+            if isinstance(statement.value, Const):
+                statement = replace(statement, value=_const_cast(statement.value, wanted))
+            elif dtypes[statement.value] != wanted:
+                cast = Compute(f"{statement.value}_{wanted}", "cast", (statement.value,), wanted, statement.line)
+                if all(s.name != cast.name for s in result):
+                    result.append(cast)
+                statement = replace(statement, value=cast.name)
+        result.append(statement)
+    return result
+
+
+def _const_cast(constant: Const, dtype: str) -> Const:
+    if is_float(dtype):
+        return Const(float(constant.value), dtype)
+    return Const(bool(constant.value) if dtype == "int1" else int(constant.value), dtype)
+
+
+def _shorten_casts(body: list[Statement]) -> list[Statement]:
+    defined: dict[str, Statement] = {}
+    names: dict[str, Operand] = {}
+    result: list[Statement] = []
+    for statement in body:
+        current = substitute(statement, names)
+        if isinstance(current, Compute) and current.op == "cast" and isinstance(current.args[0], str):
+            source = defined[current.args[0]]
+            if isinstance(source, Compute) and source.op == "cast" and isinstance(source.args[0], str):
+                inner = defined[source.args[0]]
+                if source.dtype in WIDENS.get(inner.dtype, ()):  # type: ignore[union-attr]
+                    current = replace(current, args=source.args)
+                    source = inner
+            if source.dtype == current.dtype:  # type: ignore[union-attr]
+                names[current.name] = source.name
+                continue
+        result.append(current)
+        if current.name:
+            defined[current.name] = current
+    return result
+
+
+def _drop_units(body: list[Statement]) -> list[Statement]:
+    """`1 * x` is `x`, whatever x is."""
+    names: dict[str, Operand] = {}
+    dtypes = {s.name: s.dtype for s in body if not isinstance(s, Store)}
+    result: list[Statement] = []
+    for statement in body:
+        current = substitute(statement, names)
+        if isinstance(current, Compute) and current.op == "mul":
+            ones = [arg for arg in current.args if isinstance(arg, Const) and arg.value == 1]
+            others = [arg for arg in current.args if isinstance(arg, str) and dtypes[arg] == current.dtype]
+            if ones and others:
+                names[current.name] = others[0]
+                continue
+        result.append(current)
+    return result
+
+
+def _check_aliases(body: list[Statement]) -> None:
+    """A pointer that is read and written must be so at the same element: tiles run in any order."""
+    stored = {s.param: s for s in body if isinstance(s, Store)}
+    for statement in body:
+        if isinstance(statement, Load) and (store := stored.get(statement.param)) and store.index != statement.index:
+            raise AliasedAccess(param=statement.param, line=statement.line)
+
+
+def _restore_names(body: list[Statement]) -> list[Statement]:
+    """`tmp0_raw` (a load whose widening is gone) is `tmp0` again where that name is free."""
+    defined = {s.name for s in body}
+    names: dict[str, Operand] = {
+        name: clean for name in defined if name.endswith("_raw") and (clean := name.removesuffix("_raw")) not in defined
+    }
+    return [replace(substitute(s, names), name=names.get(s.name, s.name)) for s in body]  # type: ignore[arg-type]
+
+
+def _share_loads(body: list[Statement]) -> list[Statement]:
+    """Two loads of one element of memory that this kernel does not write in between are one load."""
+    seen: dict[tuple[object, ...], str] = {}
+    names: dict[str, Operand] = {}
+    result: list[Statement] = []
+    for statement in body:
+        current = substitute(statement, names)
+        if isinstance(current, Load | Compute):
+            key = (type(current), *(getattr(current, f, None) for f in ("param", "index", "mask", "other", "op", "args", "dtype")))
+            if (first := seen.get(key)) is not None:
+                names[current.name] = first
+                continue
+            seen[key] = current.name
+        result.append(current)
+    return result
+
+
+def _drop_dead(body: list[Statement]) -> list[Statement]:
+    live: set[str] = set()
+    result: list[Statement] = []
+    for statement in reversed(body):
+        if isinstance(statement, Store) or statement.name in live:
+            live |= {operand for operand in statement.operands if isinstance(operand, str)}
+            result.append(statement)
+    return result[::-1]
+
+
+__all__ = ["memory_dtype", "simplify", "substitute"]
