@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.errors import OutsideBuffer, RankTooHigh, UnsupportedSyntax
+from tracer.rewrite.guards import Interval, guards
 from tracer.rewrite.ir import Kernel, Load, Store
 from tracer.rewrite.types import BYTES, memory_dtype
 
@@ -22,8 +23,9 @@ class Dim:
     """One descriptor dim.
 
     `stride` is in elements. `axis` drives it, or the index value `value`, or nothing (one element).
-    The coordinate is `start + axis` (`start - axis` where `reverse`), or `start + value`; `size` is the
-    number of valid coordinates: `start + extent`.
+    The coordinate is `start + axis` (`start + extent - 1 - axis` where `reverse`), or `start + value`; `size` is
+    the number of valid coordinates: `start + extent`. Where `low` is set, the access is valid for
+    `low <= axis < low + extent` only, and the axis is clamped into that interval.
     """
 
     stride: int
@@ -32,6 +34,7 @@ class Dim:
     start: int = 0
     extent: int = 1
     reverse: bool = False
+    low: int | None = None
 
     @property
     def size(self) -> int:
@@ -57,11 +60,17 @@ class Access:
         """Axes that drive a dim, in memory order."""
         return tuple(dim.axis for dim in self.dims if dim.axis is not None)
 
+    @property
+    def open_last(self) -> bool:
+        """Whether the last dim has stride 1 and nothing drives it, so that it can hold the padding lanes."""
+        return bool(self.dims) and self.dims[-1] == replace(self.dims[-1], stride=1, axis=None, value=None)
+
     def lanes(self, blocks: dict[Axis, int]) -> int:
         """Block of the extra last dim of extent 1 that this access needs under `blocks`; 0 where it needs none.
 
         Triton wants a last stride of 1 and a last block of at least 16 bytes. An access whose own last dim
-        cannot give that gets one more dim, whose padding is clipped.
+        cannot give that gets one more dim, whose padding is clipped. (A last dim that nothing drives serves
+        as that dim.)
         """
         last = self.dims[-1] if self.dims else None
         minimum = max(MIN_BLOCK_BYTES // self.bytes, 1)
@@ -70,7 +79,9 @@ class Access:
         return minimum
 
 
-def accesses_of(kernel: Kernel, axes: tuple[Axis, ...], memory: dict[str, str], numel: dict[str, int]) -> tuple[Access, ...]:
+def accesses_of(
+    kernel: Kernel, axes: tuple[Axis, ...], memory: dict[str, str], numel: dict[str, int]
+) -> tuple[Access, ...]:
     """Every load and store of the kernel as a descriptor access, in statement order.
 
     `memory` gives the Triton dtype of each pointer's elements, `numel` how many elements lie behind it.
@@ -78,25 +89,41 @@ def accesses_of(kernel: Kernel, axes: tuple[Axis, ...], memory: dict[str, str], 
     """
     bounds = dict(kernel.bounds)
     return tuple(
-        _access(statement, axes, memory[statement.param], numel[statement.param], bounds)
+        _access(
+            statement,
+            axes,
+            memory[statement.param],
+            numel[statement.param],
+            bounds,
+            guards(kernel, axes, statement.mask if isinstance(statement, Load) else None),
+        )
         for statement in kernel.body
         if isinstance(statement, Load | Store)
     )
 
 
-def forced_single(accesses: tuple[Access, ...], kernel: Kernel, varies: dict[str, frozenset[Axis]]) -> frozenset[Axis]:
+def forced_single(
+    accesses: tuple[Access, ...], kernel: Kernel, varies: dict[str, frozenset[Axis]]
+) -> frozenset[Axis]:
     """Axes whose block must be 1: reversed ones, and those along which an index value varies."""
     single: set[Axis] = set()
     for access in accesses:
         for dim in access.dims:
-            if dim.reverse and dim.axis is not None:
+            if (dim.reverse or dim.low is not None) and dim.axis is not None:
                 single.add(dim.axis)
             if dim.value is not None:
                 single |= varies[dim.value]
     return frozenset(single)
 
 
-def _access(statement: Load | Store, axes: tuple[Axis, ...], dtype: str, numel: int, bounds: dict[str, int]) -> Access:
+def _access(
+    statement: Load | Store,
+    axes: tuple[Axis, ...],
+    dtype: str,
+    numel: int,
+    bounds: dict[str, int],
+    limits: dict[Axis, Interval],
+) -> Access:
     by_symbol = {axis.symbol: axis for axis in axes}
     constant, terms = statement.index.as_coeff_Add()
     dims: list[Dim] = []
@@ -111,16 +138,15 @@ def _access(statement: Load | Store, axes: tuple[Axis, ...], dtype: str, numel: 
         if axis is None:
             if stride <= 0:
                 raise UnsupportedSyntax(what=f"the falling indirect index `{term}`", line=statement.line)
-            extent = bounds.get(symbol.name) or -(-(numel - max(offset, 0)) // stride)
-            dims.append(Dim(stride, value=symbol.name, extent=extent))
-        elif stride < 0:
-            offset += stride * (axis.extent - 1)
-            dims.append(Dim(-stride, axis=axis, extent=axis.extent, reverse=True))
-        else:
-            dims.append(Dim(stride, axis=axis, extent=axis.extent))
+            dims.append(Dim(stride, value=symbol.name, extent=bounds.get(symbol.name, 0)))
+            continue
+        interval = limits.get(axis) or Interval(0, axis.extent)
+        extent, low = interval.high - interval.low, interval.low if axis in limits else None
+        offset += stride * (interval.high - 1 if stride < 0 else interval.low)
+        dims.append(Dim(abs(stride), axis=axis, extent=extent, reverse=stride < 0, low=low))
     order = {axis: position for position, axis in enumerate(axes)}
     dims.sort(key=lambda d: (-d.stride, order[d.axis] if d.axis else -1))
-    dims = _place(dims, offset)
+    dims = _bound_values(_place(dims, offset), numel)
     _check_bounds(statement, dims, offset, numel)
     if len(dims) > MAX_RANK:
         raise RankTooHigh(param=statement.param, rank=len(dims), limit=MAX_RANK, line=statement.line)
@@ -132,10 +158,22 @@ def _place(dims: list[Dim], offset: int) -> list[Dim]:
     placed: list[Dim] = []
     for dim in dims:
         start, offset = divmod(offset, dim.stride) if offset >= 0 else (0, offset)
-        placed.append(Dim(dim.stride, dim.axis, dim.value, start, dim.extent, dim.reverse))
+        placed.append(replace(dim, start=start))
     if offset > 0:
         placed.append(Dim(1, start=offset))
     return placed
+
+
+def _bound_values(dims: list[Dim], numel: int) -> list[Dim]:
+    """An index value without an asserted bound stays inside the next wider dim, else inside the buffer."""
+    bounded: list[Dim] = []
+    for position, dim in enumerate(dims):
+        if dim.value is not None and dim.extent == 0:
+            wider = [d.stride for d in dims[:position] if d.stride > dim.stride]
+            limit = wider[-1] if wider else numel
+            dim = replace(dim, extent=max(limit // dim.stride, 1) - dim.start)
+        bounded.append(dim)
+    return bounded
 
 
 def _check_bounds(statement: Load | Store, dims: list[Dim], offset: int, numel: int) -> None:

@@ -39,7 +39,7 @@ class _Digit:
 def refine(kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:
     """Axes (parallel ones first, each group outermost first) and the kernel over them.
 
-    What is no digit of a range becomes an `Index` value, read element by element.
+    What is no digit of a range stays opaque; see `lift_opaque`.
     """
     names: dict[Range, list[tuple[Axis, int]]] = {}
     rewrites: dict[sympy.Expr, sympy.Expr] = {}
@@ -52,10 +52,12 @@ def refine(kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:
     axes = [axis for pieces in names.values() for axis, _ in pieces]
     refined = kernel.with_body(tuple(body))
     axes, refined = _merge(axes, names, refined)
-    return _rename(axes, _lift_opaque(refined))
+    return _rename(axes, refined)
 
 
-def _rewrite(statement: Statement, names: dict[Range, list[tuple[Axis, int]]], rewrites: dict[sympy.Expr, sympy.Expr]) -> Statement:
+def _rewrite(
+    statement: Statement, names: dict[Range, list[tuple[Axis, int]]], rewrites: dict[sympy.Expr, sympy.Expr]
+) -> Statement:
     if not isinstance(statement, Load | Store | Index):
         return statement
 
@@ -128,7 +130,9 @@ def _combine(pieces: list[tuple[Axis, int]], low: int, high: int) -> sympy.Expr:
     return sympy.Add(*(axis.symbol * (stride // low) for axis, stride in pieces if low <= stride < high))
 
 
-def _merge(axes: list[Axis], names: dict[Range, list[tuple[Axis, int]]], kernel: Kernel) -> tuple[list[Axis], Kernel]:
+def _merge(
+    axes: list[Axis], names: dict[Range, list[tuple[Axis, int]]], kernel: Kernel
+) -> tuple[list[Axis], Kernel]:
     """Join neighbouring axes of one range that every index expression walks as one."""
     expressions = [s.index for s in kernel.body if isinstance(s, Load | Store | Index)]
     replaced: dict[sympy.Symbol, sympy.Expr] = {}
@@ -147,7 +151,9 @@ def _merge(axes: list[Axis], names: dict[Range, list[tuple[Axis, int]]], kernel:
             else:
                 position += 1
     body = [
-        replace(s, index=sympy.expand(s.index.xreplace(replaced))) if isinstance(s, Load | Store | Index) else s
+        replace(s, index=sympy.expand(s.index.xreplace(replaced)))
+        if isinstance(s, Load | Store | Index)
+        else s
         for s in kernel.body
     ]
     return axes, kernel.with_body(tuple(body))
@@ -161,7 +167,7 @@ def _contiguous(expression: sympy.Expr, outer: sympy.Symbol, inner: Axis) -> boo
     return bool(expression.coeff(outer) == expression.coeff(inner.symbol) * inner.extent)
 
 
-def _lift_opaque(kernel: Kernel) -> Kernel:
+def lift_opaque(kernel: Kernel) -> Kernel:
     """Sub-expressions that are no digit leave the accesses and become values of their own."""
     lifted: dict[sympy.Expr, str] = {}
     body: list[Statement] = []
@@ -199,14 +205,17 @@ def _rename(axes: list[Axis], kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]
     swap: dict[sympy.Symbol, sympy.Expr] = {a.symbol: sympy.Integer(0) for a in axes if a.extent == 1}
     swap |= {old.symbol: new.symbol for old, new in zip(parallel + reduced, final, strict=True)}
     body = [
-        replace(s, index=s.index.xreplace(swap)) if isinstance(s, Load | Store | Index) else s for s in kernel.body
+        replace(s, index=s.index.xreplace(swap)) if isinstance(s, Load | Store | Index) else s
+        for s in kernel.body
     ]
     return tuple(final), kernel.with_body(tuple(body))
 
 
 def _memory_order(kernel: Kernel, axes: list[Axis]) -> dict[Axis, tuple[int, int]]:
     """Outermost first: axes by falling stride in the store that has most of them, else in the loads."""
-    accesses = [s for s in kernel.body if isinstance(s, Store)] + [s for s in kernel.body if isinstance(s, Load)]
+    accesses = [s for s in kernel.body if isinstance(s, Store)] + [
+        s for s in kernel.body if isinstance(s, Load)
+    ]
     accesses.sort(key=lambda s: not isinstance(s, Store))
 
     def stride(axis: Axis) -> int:

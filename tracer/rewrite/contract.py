@@ -95,7 +95,9 @@ def _one_dtype(factors: tuple[Operand, ...], defined: dict[str, Statement]) -> b
     return len(dtypes) == 1
 
 
-def _contracts(factors: tuple[Operand, ...], varies: dict[str, frozenset[Axis]], reduced: frozenset[Axis]) -> bool:
+def _contracts(
+    factors: tuple[Operand, ...], varies: dict[str, frozenset[Axis]], reduced: frozenset[Axis]
+) -> bool:
     if not all(isinstance(factor, str) for factor in factors):
         return False
     a, b = (varies[str(factor)] for factor in factors)
@@ -111,4 +113,7 @@ def _products(statement: Reduce, defined: dict[str, Statement]) -> list[Statemen
             arg = wide[-1].name
         args.append(arg)
     unique = list({s.name: s for s in wide}.values())
-    return [*unique, Compute(f"{statement.name}_product", "mul", tuple(args), statement.dtype, statement.line)]
+    return [
+        *unique,
+        Compute(f"{statement.name}_product", "mul", tuple(args), statement.dtype, statement.line),
+    ]

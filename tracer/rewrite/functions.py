@@ -67,13 +67,18 @@ LIBDEVICE = ("tanh", "log1p", "expm1", "pow", "atan", "atan2", "asin", "acos", "
              "fmod", "nearbyint", "trunc", "round", "copysign", "log10", "asinh", "acosh", "atanh", "rint",
              "llrint", "hypot")  # fmt: skip
 OPS |= {
-    name: Op(f"libdevice.{name}({', '.join(f'{{{i}}}' for i in range(arity))})", "same" if arity == 1 else "promote")
+    name: Op(
+        f"libdevice.{name}({', '.join(f'{{{i}}}' for i in range(arity))})",
+        "same" if arity == 1 else "promote",
+    )
     for name in LIBDEVICE
     for arity in [2 if name in ("pow", "atan2", "fmod", "copysign", "hypot") else 1]
 }
 
 _NAMESPACES = ("tl", "tl_math", "libdevice", "tl.math", "tl.extra.cuda.libdevice", "triton_helpers", "math")
-CALLS: dict[str, str] = {f"{space}.{name}": name for space in _NAMESPACES for name in OPS if "{0}" in OPS[name].text}
+CALLS: dict[str, str] = {
+    f"{space}.{name}": name for space in _NAMESPACES for name in OPS if "{0}" in OPS[name].text
+}
 CALLS |= {f"{space}.{ours}": name for space in _NAMESPACES for ours, name in {
     "fabs": "abs", "div_rn": "div", "isnan": "isnan", "isinf": "isinf", "pow": "pow",
 }.items()}  # fmt: skip
@@ -86,22 +91,33 @@ UNARY = {"USub": "neg", "Invert": "not"}
 
 @dataclass(frozen=True)
 class Reduction:
-    """Triton text of a reduction over `axis`, its identity, and how two partial results combine."""
+    """Triton text of a reduction over `axis`, its identity, and the op that combines two partial results.
+
+    `flat` reduces a whole tile to a scalar, where Triton can; `cast` says that the result needs a cast to
+    the value's dtype; `helper` names a function that the text calls.
+    """
 
     text: str
     identity: float
     combine: str
+    flat: str = ""
+    cast: bool = False
+    helper: str = ""
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "sum": Reduction("tl.sum({0}, axis={axis})", 0, "add"),
-    "max": Reduction("tl.max({0}, axis={axis})", float("-inf"), "maximum"),
-    "min": Reduction("tl.min({0}, axis={axis})", float("inf"), "minimum"),
-    "prod": Reduction("tl.reduce({0}, {axis}, multiply)", 1, "mul"),
-    "any": Reduction("tl.max({0}.to(tl.int8), axis={axis}).to(tl.int1)", 0, "or"),
-    "argmax": Reduction("tl.argmax({0}, axis={axis})", float("-inf"), ""),
-    "argmin": Reduction("tl.argmin({0}, axis={axis})", float("inf"), ""),
+    "sum": Reduction("tl.sum({0}, axis={axis})", 0, "add", flat="tl.sum({0})"),
+    "max": Reduction("tl.max({0}, axis={axis})", float("-inf"), "maximum", flat="tl.max({0})"),
+    "min": Reduction("tl.min({0}, axis={axis})", float("inf"), "minimum", flat="tl.min({0})"),
+    "prod": Reduction("tl.reduce({0}, {axis}, multiply)", 1, "mul", helper="multiply"),
+    "any": Reduction(
+        "tl.max({0}.to(tl.int8), axis={axis})", 0, "or", flat="tl.max({0}.to(tl.int8))", cast=True
+    ),
+    "argmax": Reduction("tl.argmax({0}, axis={axis})", float("-inf"), "", cast=True),
+    "argmin": Reduction("tl.argmin({0}, axis={axis})", float("inf"), "", cast=True),
 }
+
+SCANS: dict[str, str] = {"add": "tl.cumsum({0}, axis={axis})", "mul": "tl.cumprod({0}, axis={axis})"}
 
 REDUCE_CALLS: dict[str, str] = {
     "tl.sum": "sum",

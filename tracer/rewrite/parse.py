@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import sympy
 
-from tracer.rewrite.errors import AtomicStore, RandomNumbers, UndefinedValue, UnsupportedOperation, UnsupportedSyntax
+from tracer.rewrite.errors import (
+    AtomicStore,
+    RandomNumbers,
+    UndefinedValue,
+    UnsupportedOperation,
+    UnsupportedSyntax,
+)
+from tracer.rewrite.fold import fold
 from tracer.rewrite.functions import (
     ACCUMULATE,
     ARG_REDUCE_CALLS,
@@ -21,9 +28,24 @@ from tracer.rewrite.functions import (
     COMPARE,
     OPS,
     REDUCE_CALLS,
+    SCANS,
     UNARY,
 )
-from tracer.rewrite.ir import Compute, Const, FloorDiv, Index, Kernel, Load, Modulo, Operand, Range, Reduce, Scan, Statement, Store
+from tracer.rewrite.ir import (
+    Compute,
+    Const,
+    FloorDiv,
+    Index,
+    Kernel,
+    Load,
+    Modulo,
+    Operand,
+    Range,
+    Reduce,
+    Scan,
+    Statement,
+    Store,
+)
 from tracer.rewrite.types import promote, triton_dtype
 
 
@@ -69,7 +91,9 @@ def parse(name: str, source: str, params: dict[str, str]) -> Kernel:
     state = _State(params, source.splitlines(), helpers=functions)
     _Evaluator(state).block(kernel.body)
     used = tuple(arg.arg for arg in kernel.args.args if arg.arg in params)
-    return Kernel(name, used, tuple(state.ranges.values()), tuple(state.body), tuple(sorted(state.bounds.items())))
+    return Kernel(
+        name, used, tuple(state.ranges.values()), tuple(state.body), tuple(sorted(state.bounds.items()))
+    )
 
 
 def _dotted(node: ast.expr) -> str:
@@ -150,8 +174,8 @@ class _Evaluator:
         if function == "tl.associative_scan":
             values = [self.operand(self.eval(v)) for v in _elements(call.args[0])]
             kind = self.combine_of(_dotted(call.args[2]))
-            if len(values) == 1 and kind:
-                self.emit(Scan(targets[0], kind, (values[0],), self.dtype(values[0]), self.state.line))
+            if len(values) == 1 and kind in SCANS:
+                self.emit(Scan(targets[0], str(kind), (values[0],), self.dtype(values[0]), self.state.line))
                 return
         raise UnsupportedOperation(function=function or ast.unparse(call.func), line=self.state.line)
 
@@ -185,7 +209,9 @@ class _Evaluator:
         """`(0 <= v) & (v < n)`, perhaps or-ed with the negation of a range mask, bounds the index value v."""
         for part in ast.walk(node):
             match part:
-                case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt()], comparators=[ast.Constant(value=int(limit))]):
+                case ast.Compare(
+                    left=ast.Name(id=name), ops=[ast.Lt()], comparators=[ast.Constant(value=int(limit))]
+                ):
                     if isinstance(value := self.state.scope.get(name), str):
                         self.state.bounds[value] = limit
 
@@ -214,6 +240,11 @@ class _Evaluator:
                 return self.binary(type(op).__name__, self.eval(left), self.eval(right), name)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self.compare(type(op).__name__, self.eval(left), self.eval(right), name)
+            case ast.IfExp(
+                test=ast.Compare(left=ast.Attribute(attr="dtype", value=inner), comparators=[dtype])
+            ):
+                holds = self.dtype(self.operand(self.eval(inner))) == triton_dtype(ast.unparse(dtype))
+                return self.eval(node.body if holds else node.orelse, name)
             case ast.Call():
                 return self.call(node, name)
             case ast.Attribute():
@@ -337,7 +368,7 @@ class _Evaluator:
         shape = ast.unparse(node.args[0])
         value = 0 if function == "tl.zeros" else self.eval(node.args[1])
         dtype = triton_dtype(ast.unparse(node.args[-1]))
-        if value is True and dtype == "int1":
+        if value is True and dtype == "int1" and "BLOCK" in shape:
             return IN_RANGE
         if not isinstance(value, bool | int | float):
             raise self.unsupported("tl.full of a value that is no literal")
@@ -362,9 +393,11 @@ class _Evaluator:
             args = (self.operand(value),)
         return self.emit(Reduce(self.name(name), kind, args, self.dtype(args[0]), self.state.line))
 
-    def compute(self, op: str, values: list[object], name: str | None) -> str:
+    def compute(self, op: str, values: list[object], name: str | None) -> str | Const:
         values = [self.settle(value) for value in values]
         args = tuple(self.operand(value) for value in values)
+        if (folded := fold(op, args)) is not None:
+            return folded
         rule = OPS[op].dtype
         dtypes = [self.dtype(arg) for arg in args]
         if rule == "bool":
@@ -386,7 +419,9 @@ class _Evaluator:
         if isinstance(value, Accumulator):
             if value.kind is None:
                 return value.start
-            return self.emit(Reduce(self.name(name), value.kind, value.args, value.start.dtype, self.state.line))
+            return self.emit(
+                Reduce(self.name(name), value.kind, value.args, value.start.dtype, self.state.line)
+            )
         return value
 
     def address(self, node: ast.expr) -> tuple[str, sympy.Expr]:
@@ -404,9 +439,15 @@ class _Evaluator:
                 return self.index_arithmetic(type(op).__name__, self.index(left), self.index(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self.index(operand)
-            case ast.Call(func=ast.Attribute(attr="to", value=inner)):
+            case ast.Call(func=ast.Attribute(attr="to" | "broadcast_to", value=inner)) if (
+                _dotted(inner) != "tl"
+            ):
                 return self.index(inner)
-            case ast.Call(args=[inner, *_]) if _dotted(node.func) in ("tl.broadcast_to", "tl.reshape", "tl.full"):
+            case ast.Call(args=[inner, *_]) if _dotted(node.func) in (
+                "tl.broadcast_to",
+                "tl.reshape",
+                "tl.full",
+            ):
                 return self.index(inner if _dotted(node.func) != "tl.full" else node.args[1])
         value = self.eval(node)
         if isinstance(value, str):

@@ -85,7 +85,12 @@ def power_of_two_at_least(number: int) -> int:
 
 
 def _options(
-    axis: Axis, axes: tuple[Axis, ...], single: frozenset[Axis], model: _Model, whole: bool, fixed: dict[str, int] | None
+    axis: Axis,
+    axes: tuple[Axis, ...],
+    single: frozenset[Axis],
+    model: _Model,
+    whole: bool,
+    fixed: dict[str, int] | None,
 ) -> list[int]:
     cover = power_of_two_at_least(axis.extent)
     if fixed is not None:
@@ -99,7 +104,9 @@ def _options(
     if not axis.reduced:
         return powers
     if model.dots:
-        return [p for p in powers if MIN_CONTRACTION_BLOCK <= p <= MAX_CONTRACTION_BLOCK] or [MIN_CONTRACTION_BLOCK]
+        return [p for p in powers if MIN_CONTRACTION_BLOCK <= p <= MAX_CONTRACTION_BLOCK] or [
+            MIN_CONTRACTION_BLOCK
+        ]
     return [cover] if whole else powers[3:] or powers
 
 
@@ -108,7 +115,9 @@ def _grid(axes: tuple[Axis, ...], options: list[list[int]]) -> dict[Axis, Sizes]
     options = [list(o) for o in options]
     while math.prod(len(o) for o in options) > MAX_CANDIDATES:
         longest = max(range(len(options)), key=lambda i: len(options[i]))
-        options[longest] = [o for i, o in enumerate(options[longest]) if i % 2 == (len(options[longest]) - 1) % 2]
+        options[longest] = [
+            o for i, o in enumerate(options[longest]) if i % 2 == (len(options[longest]) - 1) % 2
+        ]
     rows = np.array(list(itertools.product(*options)), dtype=np.int64)
     return {axis: rows[:, i] for i, axis in enumerate(axes)}
 
@@ -125,13 +134,20 @@ class _Model:
         self, kernel: Kernel, axes: tuple[Axis, ...], accesses: tuple[Access, ...],
         varies: dict[str, frozenset[Axis]], target: SpyreTarget,
     ) -> None:  # fmt: skip
-        self.kernel, self.axes, self.accesses, self.varies, self.target = kernel, axes, accesses, varies, target
+        self.kernel, self.axes, self.accesses, self.varies, self.target = (
+            kernel,
+            axes,
+            accesses,
+            varies,
+            target,
+        )
         self.reduced = [a for a in axes if a.reduced]
         self.dots: list[Contraction] = [
             contraction(s, varies, axes) for s in kernel.body if isinstance(s, Reduce) and s.kind == "dot"
         ]
         self.whole_only = any(
-            isinstance(s, Scan) or (isinstance(s, Reduce) and s.kind in ("argmax", "argmin")) for s in kernel.body
+            isinstance(s, Scan) or (isinstance(s, Reduce) and s.kind in ("argmax", "argmin"))
+            for s in kernel.body
         )
 
     def exact(self, axis: Axis, blocks: dict[Axis, Sizes]) -> Sizes:
@@ -190,7 +206,10 @@ class _Model:
                 # an operand that is broadcast is materialised at the result's shape
                 for operand in statement.args:
                     if isinstance(operand, str) and self.varies[operand] != self.varies[statement.name]:
-                        scratch = scratch + self.elements(self.varies[statement.name], blocks) * BYTES[statement.dtype]
+                        scratch = (
+                            scratch
+                            + self.elements(self.varies[statement.name], blocks) * BYTES[statement.dtype]
+                        )
             elif isinstance(statement, Reduce) and statement.kind == "dot":
                 scratch = scratch + size[str(statement.args[1])]  # the transposed second operand
             peak = np.maximum(peak, sum(live.values(), scratch))
@@ -221,9 +240,21 @@ class _Model:
         for access in self.accesses:
             elements = self.elements(access.axes, blocks)
             last = access.dims[-1] if access.dims else None
-            run = self.exact(last.axis, blocks) if last and last.axis and last.stride == 1 else np.ones_like(total)
-            if last and last.axis and len(access.dims) > 1 and access.dims[-2].axis and access.dims[-2].stride == last.axis.extent:
-                contiguous = np.where(blocks[last.axis] >= last.axis.extent, self.exact(access.dims[-2].axis, blocks), 1)
+            run = (
+                self.exact(last.axis, blocks)
+                if last and last.axis and last.stride == 1
+                else np.ones_like(total)
+            )
+            if (
+                last
+                and last.axis
+                and len(access.dims) > 1
+                and access.dims[-2].axis
+                and access.dims[-2].stride == last.axis.extent
+            ):
+                contiguous = np.where(
+                    blocks[last.axis] >= last.axis.extent, self.exact(access.dims[-2].axis, blocks), 1
+                )
                 run = run * contiguous
             sticks = (elements // np.maximum(run, 1)) * -(-run * access.bytes // stick)
             repeats = np.where(any(a.reduced for a in self._axes_of(access)), trips, 1)
@@ -240,7 +271,9 @@ class _Model:
         cycles = np.zeros(len(trips), dtype=np.float64)
         for statement in self.kernel.body:
             if isinstance(statement, Compute | Scan | Index | Reduce):
-                touched = frozenset().union(*(self.varies[a] for a in statement.operands if isinstance(a, str)))
+                touched = frozenset().union(
+                    *(self.varies[a] for a in statement.operands if isinstance(a, str))
+                )
                 touched |= self.varies.get(statement.name, frozenset())
                 elements = self.elements(touched, blocks)
                 if isinstance(statement, Reduce) and statement.kind == "dot":
@@ -256,7 +289,8 @@ class _Model:
         memory = moved / (self.target.memory_bytes_per_cycle / self.target.cores)
         tile = memory + self.arithmetic(blocks) + transfers * TRANSFER_CYCLES
         ragged = sum(
-            ((blocks[a] < a.extent) & (a.extent % np.maximum(blocks[a], 1) != 0)).astype(np.float64) for a in self.axes
+            ((blocks[a] < a.extent) & (a.extent % np.maximum(blocks[a], 1) != 0)).astype(np.float64)
+            for a in self.axes
         )
         return per_core * tile * (1 + RAGGED_PENALTY * ragged)
 
@@ -271,7 +305,11 @@ class _Model:
             f"{tiles} tiles on {min(tiles, self.target.cores)} cores, {per_core} on the busiest",
             f"{int(self.live_bytes(one)[0])} bytes of scratchpad, half of it left for double buffering",
             f"{moved} bytes moved, {compulsory} compulsory",
-            "one block per reduction" if self.reduced and not looped else "reduction looped" if looped else "no reduction",
+            "one block per reduction"
+            if self.reduced and not looped
+            else "reduction looped"
+            if looped
+            else "no reduction",
         )
         cycles = int(self.cycles(one)[0])
         return Tiling(chosen, tiles, int(self.live_bytes(one)[0]), moved, cycles, looped, reasons)

@@ -1,20 +1,23 @@
-"""The rewrite as a whole: parse, refine axes, find descriptors, plan, emit."""
+"""The rewrite as a whole: parse, refine axes, split into regions, find descriptors, plan, emit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tracer.capture.kernel import Buffer, CapturedKernel, CapturedOp
-from tracer.rewrite.access import accesses_of, forced_single
-from tracer.rewrite.axes import refine
+from tracer.rewrite.access import Access, accesses_of, forced_single
+from tracer.rewrite.axes import Axis, lift_opaque, refine
 from tracer.rewrite.contract import axes_of, form_contractions
-from tracer.rewrite.emit import Emitter
+from tracer.rewrite.emit import Tiles, region_lines
+from tracer.rewrite.ir import Kernel
 from tracer.rewrite.kernel import Plan, SpyreKernel
 from tracer.rewrite.layout import call
 from tracer.rewrite.parse import parse
-from tracer.rewrite.plan import plan
-from tracer.rewrite.signature import descriptors_of, parameters_of
+from tracer.rewrite.plan import Tiling, plan
+from tracer.rewrite.signature import Descriptor, descriptors_of, parameters_of
 from tracer.rewrite.simplify import simplify
+from tracer.rewrite.split import split
 from tracer.rewrite.types import from_torch
 from tracer.target import SPYRE, SpyreTarget
 
@@ -38,36 +41,86 @@ def rewrite(
 
 
 def rewrite_kernel(
-    captured: CapturedKernel, buffers: dict[str, Buffer], target: SpyreTarget = SPYRE, *, blocks: dict[str, int] | None = None
+    captured: CapturedKernel,
+    buffers: dict[str, Buffer],
+    target: SpyreTarget = SPYRE,
+    *,
+    blocks: dict[str, int] | None = None,
 ) -> SpyreKernel:
     """One kernel in Spyre-aware form; see `rewrite`."""
     pointers = {name: value for name, value in captured.arguments if isinstance(value, str)}
     memory = {name: from_torch(buffers[value].spec.dtype) for name, value in pointers.items()}
     numel = {name: _span(buffers[value]) for name, value in pointers.items()}
     kernel = simplify(parse(captured.name, captured.source, memory), memory)
-    axes, kernel = refine(kernel)
-    kernel = simplify(form_contractions(kernel, axes), memory)
-    varies = axes_of(kernel, axes)
-    accesses = accesses_of(kernel, axes, memory, numel)
-    single = forced_single(accesses, kernel, varies)
-    tiling = plan(kernel, axes, accesses, varies, single, target, blocks)
-    descriptors = descriptors_of(accesses, tiling.blocks)
-    unique = list({d.name: d for d in descriptors.values()}.values())
-    grid = min(target.cores, tiling.tiles)
+    regions = [
+        _region(axes, simplify(part, memory), memory, numel, target, blocks)
+        for axes, part in split(*_contracted(kernel, memory))
+    ]
+    grid = min(target.cores, max(region.tiling.tiles for region in regions))
+    count: dict[str, int] = {}
+    helpers: set[str] = set()
+    lines: list[str] = []
+    made: list[Descriptor] = []
+    for region in regions:
+        tiling = region.tiling
+        found = descriptors_of(region.accesses, tiling.blocks, count)
+        unique = list({d.name: d for d in found.values()}.values())
+        made += unique
+        tiles = Tiles(
+            region.kernel, region.axes, region.accesses, region.varies, tiling.blocks, tiling.looped, found, helpers
+        )
+        lines += [line for d in unique for line in d.text(1)] + region_lines(tiles)
     params = {name: (value, memory[name]) for name, value in pointers.items()}
-    parameters = parameters_of(params, axes, unique, tiling.blocks, grid)
-    emitter = Emitter(kernel, axes, accesses, varies, tiling.blocks, tiling.looped, descriptors)
-    body = [*(line for d in unique for line in d.text(1)), *emitter.body()]
+    parameters = parameters_of(params, made, {a: b for r in regions for a, b in r.tiling.blocks.items()}, grid)
     head = call(
         f"def {captured.name}",
         [f"{p.name}: tl.constexpr" if p.type == "constexpr" else p.name for p in parameters],
         ":",
         0,
     )
-    helpers = [line for name in sorted(emitter.helpers) for line in HELPERS[name]]
-    source = "\n".join([*helpers, "@triton.jit", *head, *body, ""])
-    report = Plan(tiling.tiles, grid, tiling.lx_bytes, tiling.hbm_bytes, tiling.reasons)
+    preamble = [line for name in sorted(helpers) for line in HELPERS[name]]
+    source = "\n".join([*preamble, "@triton.jit", *head, *lines, ""])
+    tilings = [region.tiling for region in regions]
+    report = Plan(
+        tiles=sum(t.tiles for t in tilings),
+        cores=grid,
+        lx_bytes=max(t.lx_bytes for t in tilings),
+        hbm_bytes=sum(t.hbm_bytes for t in tilings),
+        reasons=tuple(reason for t in tilings for reason in t.reasons),
+    )
     return SpyreKernel(captured.name, source, parameters, grid, report, captured.origins)
+
+
+@dataclass(frozen=True)
+class _Region:
+    """One tile loop of a kernel and its plan."""
+
+    axes: tuple[Axis, ...]
+    kernel: Kernel
+    varies: dict[str, frozenset[Axis]]
+    accesses: tuple[Access, ...]
+    tiling: Tiling
+
+
+def _contracted(kernel: Kernel, memory: dict[str, str]) -> tuple[Kernel, tuple[Axis, ...]]:
+    axes, kernel = refine(kernel)
+    return simplify(form_contractions(kernel, axes), memory), axes
+
+
+def _region(
+    axes: tuple[Axis, ...],
+    kernel: Kernel,
+    memory: dict[str, str],
+    numel: dict[str, int],
+    target: SpyreTarget,
+    blocks: dict[str, int] | None,
+) -> _Region:
+    kernel = lift_opaque(kernel)
+    varies = axes_of(kernel, axes)
+    accesses = accesses_of(kernel, axes, memory, numel)
+    single = forced_single(accesses, kernel, varies)
+    tiling = plan(kernel, axes, accesses, varies, single, target, blocks)
+    return _Region(axes, kernel, varies, accesses, tiling)
 
 
 def _span(buffer: Buffer) -> int:

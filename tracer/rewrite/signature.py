@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracer.rewrite.access import Access, Dim
 from tracer.rewrite.axes import Axis
@@ -23,6 +23,8 @@ class Descriptor:
     strides: tuple[str, ...]
     block: tuple[str, ...]
     starts: tuple[str, ...]
+    lows: tuple[str, ...]
+    sizes: tuple[str, ...]
     parameters: tuple[Parameter, ...]
 
     def text(self, depth: int) -> list[str]:
@@ -51,10 +53,14 @@ def integer(name: str, value: int) -> Parameter:
     return Parameter(name, "i32" if abs(value) < INT32_LIMIT else "i64", value)
 
 
-def descriptors_of(accesses: tuple[Access, ...], blocks: dict[Axis, int]) -> dict[Access, Descriptor]:
-    """A descriptor for every access; accesses of one shape to one pointer share theirs."""
+def descriptors_of(
+    accesses: tuple[Access, ...], blocks: dict[Axis, int], count: dict[str, int]
+) -> dict[Access, Descriptor]:
+    """A descriptor for every access; accesses of one shape to one pointer share theirs.
+
+    `count` holds how many descriptors each pointer has already, and is brought up to date.
+    """
     shared: dict[tuple[str, tuple[Dim, ...]], Descriptor] = {}
-    count: dict[str, int] = {}
     found: dict[Access, Descriptor] = {}
     for access in accesses:
         param = access.statement.param
@@ -68,7 +74,7 @@ def descriptors_of(accesses: tuple[Access, ...], blocks: dict[Axis, int]) -> dic
 
 
 def _shape_of(dim: Dim) -> Dim:
-    return Dim(dim.stride, dim.axis, "value" if dim.value else None, dim.start, dim.extent, dim.reverse)
+    return replace(dim, value="value" if dim.value else None)
 
 
 def _descriptor(access: Access, name: str, blocks: dict[Axis, int]) -> Descriptor:
@@ -78,39 +84,54 @@ def _descriptor(access: Access, name: str, blocks: dict[Axis, int]) -> Descripto
         parameters.append(integer(f"{name}_{suffix}", value))
         return parameters[-1].name
 
-    shape, strides, block, starts = [], [], [], []
+    shape, strides, block, starts, lows, sizes = [], [], [], [], [], []
     lanes = access.lanes(blocks)
+    extra = lanes and not access.open_last
     for position, dim in enumerate(access.dims):
-        last = position == len(access.dims) - 1 and not lanes
+        last = position == len(access.dims) - 1 and not extra
         label = dim.axis.name if dim.axis else f"d{position}"
         start = runtime(f"start_{label}", dim.start) if dim.start else ""
-        if dim.axis is not None:
+        lows.append(runtime(f"low_{label}", dim.low) if dim.low is not None else "")
+        if dim.axis is not None and dim.low is None:
             extent = size_name(dim.axis)
-        elif dim.value is not None:
+        elif dim.value is not None or dim.low is not None:
             extent = runtime(f"size_{label}", dim.extent)
         else:
             extent = "1"
         shape.append(f"{start} + {extent}" if start else extent)
         strides.append("1" if last else runtime(f"stride_{label}", dim.stride))
+        sizes.append(extent)
         block.append(block_text(dim.axis, blocks) if dim.axis else "1")
         starts.append(start)
-    if lanes:
+    if extra:
         shape.append("1")
         strides.append("1")
         block.append(str(lanes))
-        starts.append("")
+    elif lanes:
+        block[-1] = str(lanes)
     return Descriptor(
-        name, access.statement.param, tuple(shape), tuple(strides), tuple(block), tuple(starts), tuple(parameters)
+        name,
+        access.statement.param,
+        tuple(shape),
+        tuple(strides),
+        tuple(block),
+        tuple(starts),
+        tuple(lows),
+        tuple(sizes),
+        tuple(parameters),
     )
 
 
 def parameters_of(
-    params: dict[str, tuple[str, str]], axes: tuple[Axis, ...], descriptors: list[Descriptor], blocks: dict[Axis, int], cores: int
+    params: dict[str, tuple[str, str]], descriptors: list[Descriptor], blocks: dict[Axis, int], cores: int
 ) -> tuple[Parameter, ...]:
-    """All kernel parameters in kernel order. `params` maps a pointer to (buffer name, Triton dtype)."""
+    """All kernel parameters in kernel order.
+
+    `params` maps a pointer to (buffer name, Triton dtype); `blocks` has every axis of every region.
+    """
     used = {d.param for d in descriptors}
     pointers = [Parameter(p, POINTER[dtype], buffer) for p, (buffer, dtype) in params.items() if p in used]
-    sizes = [integer(size_name(axis), axis.extent) for axis in axes]
+    sizes = [integer(size_name(axis), axis.extent) for axis in blocks]
     layout = [p for d in descriptors for p in d.parameters]
-    constexprs = [Parameter(block_text(a, blocks), "constexpr", blocks[a]) for a in axes if blocks[a] > 1]
+    constexprs = [Parameter(block_text(a, blocks), "constexpr", b) for a, b in blocks.items() if b > 1]
     return (*pointers, *sizes, *layout, *constexprs, Parameter("CORES", "constexpr", cores))

@@ -95,7 +95,9 @@ def _explicit_store_casts(body: list[Statement], memory: dict[str, str]) -> list
             if isinstance(statement.value, Const):
                 statement = replace(statement, value=_const_cast(statement.value, wanted))
             elif dtypes[statement.value] != wanted:
-                cast = Compute(f"{statement.value}_{wanted}", "cast", (statement.value,), wanted, statement.line)
+                cast = Compute(
+                    f"{statement.value}_{wanted}", "cast", (statement.value,), wanted, statement.line
+                )
                 if all(s.name != cast.name for s in result):
                     result.append(cast)
                 statement = replace(statement, value=cast.name)
@@ -152,7 +154,11 @@ def _check_aliases(body: list[Statement]) -> None:
     """A pointer that is read and written must be so at the same element: tiles run in any order."""
     stored = {s.param: s for s in body if isinstance(s, Store)}
     for statement in body:
-        if isinstance(statement, Load) and (store := stored.get(statement.param)) and store.index != statement.index:
+        if (
+            isinstance(statement, Load)
+            and (store := stored.get(statement.param))
+            and store.index != statement.index
+        ):
             raise AliasedAccess(param=statement.param, line=statement.line)
 
 
@@ -160,7 +166,9 @@ def _restore_names(body: list[Statement]) -> list[Statement]:
     """`tmp0_raw` (a load whose widening is gone) is `tmp0` again where that name is free."""
     defined = {s.name for s in body}
     names: dict[str, Operand] = {
-        name: clean for name in defined if name.endswith("_raw") and (clean := name.removesuffix("_raw")) not in defined
+        name: clean
+        for name in defined
+        if name.endswith("_raw") and (clean := name.removesuffix("_raw")) not in defined
     }
     return [replace(substitute(s, names), name=names.get(s.name, s.name)) for s in body]  # type: ignore[arg-type]
 
@@ -173,7 +181,13 @@ def _share_loads(body: list[Statement]) -> list[Statement]:
     for statement in body:
         current = substitute(statement, names)
         if isinstance(current, Load | Compute):
-            key = (type(current), *(getattr(current, f, None) for f in ("param", "index", "mask", "other", "op", "args", "dtype")))
+            key = (
+                type(current),
+                *(
+                    getattr(current, f, None)
+                    for f in ("param", "index", "mask", "other", "op", "args", "dtype")
+                ),
+            )
             if (first := seen.get(key)) is not None:
                 names[current.name] = first
                 continue

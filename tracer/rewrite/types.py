@@ -20,7 +20,8 @@ _RANK = list(BYTES)
 
 def from_torch(dtype: str) -> str:
     """Triton's name of a PyTorch dtype (`bool` -> `int1`)."""
-    return _FROM_TORCH.get(dtype, dtype)
+    name = dtype.removeprefix("torch.")
+    return _FROM_TORCH.get(name, name)
 
 
 def triton_dtype(spelling: str) -> str:

@@ -1,0 +1,79 @@
+"""Comparisons of index expressions that the axes' extents already decide, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy
+
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.guards import index_of
+from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement
+from tracer.rewrite.simplify import substitute
+
+
+def decide(kernel: Kernel, axes: tuple[Axis, ...]) -> Kernel:
+    """Replace every condition that is true (or false) on the whole iteration space by a literal.
+
+    A load under a true mask loses it; under a false one it is its `other` value.
+    """
+    names: dict[str, Operand] = {}
+    defined: dict[str, Statement] = {}
+    body: list[Statement] = []
+    for statement in kernel.body:
+        if isinstance(statement, Load) and statement.mask:
+            known = names.get(statement.mask)
+            if isinstance(known, Const):
+                if not known.value and statement.other is not None:
+                    names[statement.name] = statement.other
+                    continue
+                statement = replace(statement, mask=None, other=None)
+        current = substitute(statement, names)
+        if isinstance(current, Compute) and (value := _value(current, defined, axes)) is not None:
+            names[current.name] = value
+            continue
+        body.append(current)
+        if current.name:
+            defined[current.name] = current
+    return kernel.with_body(tuple(body))
+
+
+def _value(statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, ...]) -> Operand | None:
+    if statement.op in ("and", "or"):
+        absorbing = statement.op == "or"
+        for constant, other in (statement.args, statement.args[::-1]):
+            if isinstance(constant, Const) and constant.dtype == "int1":
+                return constant if bool(constant.value) is absorbing else other
+        return None
+    if statement.op == "where" and isinstance(statement.args[0], Const):
+        return statement.args[1] if statement.args[0].value else statement.args[2]
+    if statement.op == "cast" and isinstance(constant := statement.args[0], Const):
+        return Const(constant.value, statement.dtype)
+    if statement.op in ("lt", "le", "gt", "ge") and isinstance(limit := statement.args[1], Const):
+        index = index_of(statement.args[0], defined)
+        bounds = _bounds(index.index, axes) if index else None
+        if bounds is not None:
+            low, high = bounds
+            holds = {
+                "lt": (high < limit.value, low >= limit.value),
+                "le": (high <= limit.value, low > limit.value),
+                "gt": (low > limit.value, high <= limit.value),
+                "ge": (low >= limit.value, high < limit.value),
+            }[statement.op]
+            if any(holds):
+                return Const(holds[0], "int1")
+    return None
+
+
+def _bounds(expression: sympy.Expr, axes: tuple[Axis, ...]) -> tuple[int, int] | None:
+    """Least and greatest value of an affine index expression; None where it is not affine."""
+    low = high = 0
+    for axis in axes:
+        slope = expression.coeff(axis.symbol)
+        if not slope.is_Integer:
+            return None
+        reach = int(slope) * (axis.extent - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+        expression = expression - slope * axis.symbol
+    expression = sympy.expand(expression)
+    return (low + int(expression), high + int(expression)) if expression.is_Integer else None

@@ -1,0 +1,188 @@
+"""The loops of one region: over its tiles, and over reduction blocks where the reduction is looped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.emit.contraction import accumulator_text, dot_text, result_text
+from tracer.rewrite.emit.memory import load_text, store_text
+from tracer.rewrite.emit.tiles import Tiles, identity_of, literal
+from tracer.rewrite.emit.values import compute_text, index_text, reduce_text, scan_text
+from tracer.rewrite.functions import OPS, REDUCTIONS
+from tracer.rewrite.ir import Compute, Index, Load, Reduce, Scan, Statement, Store
+from tracer.rewrite.layout import INDENT, assign
+from tracer.rewrite.signature import block_text, size_name
+
+
+def region_lines(tiles: Tiles) -> list[str]:
+    """All lines of a region below its descriptors, indented as the body of a function."""
+    writer = _Writer(tiles)
+    writer.region()
+    return writer.lines
+
+
+@dataclass
+class _Writer:
+    tiles: Tiles
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"{INDENT * self.depth}{text}")
+
+    def let(self, name: str, value: str) -> None:
+        self.lines += assign(name, value, self.depth)
+
+    def region(self) -> None:
+        tiles = self.tiles
+        counts = []
+        for axis in tiles.parallel:
+            if tiles.blocks[axis] == 1:
+                counts.append(size_name(axis))
+                continue
+            count = f"tl.cdiv({size_name(axis)}, {block_text(axis, tiles.blocks)})"
+            if len(tiles.parallel) > 1:
+                self.let(f"{axis.name}_tiles", count)
+                count = f"{axis.name}_tiles"
+            counts.append(count)
+        self.let("tiles", " * ".join(counts))
+        self.line("for tile in tl.range(tl.program_id(0), tiles, CORES):")
+        self.depth += 1
+        self.coordinates(counts)
+        self.indices()
+        if tiles.looped and tiles.reduced:
+            self.passes()
+        else:
+            for statement in tiles.kernel.body:
+                self.statement(statement)
+        self.depth -= 1
+
+    def coordinates(self, counts: list[str]) -> None:
+        """First element of the tile along every parallel axis; the last axis runs fastest."""
+        remaining = "tile"
+        for position in reversed(range(len(counts))):
+            axis = self.tiles.parallel[position]
+            digit = remaining if position == 0 else f"{remaining} % {counts[position]}"
+            block = self.tiles.blocks[axis]
+            self.let(axis.name, digit if block == 1 else f"{digit} * {block_text(axis, self.tiles.blocks)}")
+            remaining = f"{remaining} // {counts[position]}"
+
+    def indices(self) -> None:
+        """Element indices of the axes that some value reads as numbers, and masks of padded reductions."""
+        tiles = self.tiles
+        for axis in tiles.parallel:
+            if tiles.blocks[axis] > 1 and self.read_as_value(axis):
+                self.let(f"{axis.name}_index", f"{axis.name} + tl.arange(0, {block_text(axis, tiles.blocks)})")
+        if not tiles.looped:
+            for axis in tiles.reduced:
+                self.reduced_index(axis, f"tl.arange(0, {block_text(axis, tiles.blocks)})")
+
+    def reduced_index(self, axis: Axis, index: str) -> None:
+        if self.read_as_value(axis):
+            self.let(f"{axis.name}_index", index)
+            index = f"{axis.name}_index"
+        reductions = [s for s in self.tiles.kernel.body if isinstance(s, Reduce)]
+        if any(axis in self.tiles.unsafe(r) for r in reductions):
+            self.let(f"{axis.name}_mask", f"{index} < {size_name(axis)}")
+
+    def read_as_value(self, axis: Axis) -> bool:
+        return any(isinstance(s, Index) and s.index.has(axis.symbol) for s in self.tiles.kernel.body)
+
+    # Reductions in blocks
+
+    def passes(self) -> None:
+        """One loop over the reduced axes per level of reductions; what varies along them is computed again."""
+        body = self.tiles.kernel.body
+        level = self.levels()
+        for current in range(max(level.values(), default=0) + 1):
+            for statement in body:
+                outside = not isinstance(statement, Reduce) and not self.in_loop(statement)
+                if outside and level[id(statement)] == current:
+                    self.statement(statement)
+            reductions = [s for s in body if isinstance(s, Reduce) and level[id(s)] == current + 1]
+            stores = [s for s in body if isinstance(s, Store) and self.in_loop(s) and level[id(s)] == current]
+            if reductions or stores:
+                self.loop(reductions, stores)
+
+    def levels(self) -> dict[int, int]:
+        """By identity of the statement: how many reductions in sequence stand before its value."""
+        level: dict[int, int] = {}
+        named: dict[str, int] = {}
+        for s in self.tiles.kernel.body:
+            below = max((named[o] for o in s.operands if isinstance(o, str)), default=0)
+            level[id(s)] = named[s.name] = below + isinstance(s, Reduce)
+        return level
+
+    def in_loop(self, statement: Statement) -> bool:
+        reduced = self.tiles.reduced
+        if isinstance(statement, Reduce):
+            return False
+        if isinstance(statement, Store):
+            return any(statement.index.has(a.symbol) for a in reduced)
+        return bool(self.tiles.varies[statement.name] & set(reduced))
+
+    def loop(self, reductions: Sequence[Reduce], stores: Sequence[Store]) -> None:
+        tiles = self.tiles
+        for reduction in reductions:
+            self.let(reduction.name, self.start(reduction))
+        for axis in tiles.reduced:
+            block = block_text(axis, tiles.blocks)
+            self.line(f"for {axis.name} in tl.range(0, {size_name(axis)}, {block}):")
+            self.depth += 1
+            self.reduced_index(axis, axis.name if block == "1" else f"{axis.name} + tl.arange(0, {block})")
+        needed = self.cone([*reductions, *stores])
+        for statement in tiles.kernel.body:
+            if statement.name in needed and self.in_loop(statement):
+                self.statement(statement)
+        for reduction in reductions:
+            if reduction.kind == "dot":
+                self.let(reduction.name, dot_text(tiles, reduction))
+            else:
+                combine = OPS[REDUCTIONS[reduction.kind].combine].text
+                self.let(reduction.name, combine.format(reduction.name, reduce_text(tiles, reduction)))
+        for store in stores:
+            self.statement(store)
+        self.depth -= len(tiles.reduced)
+        for reduction in reductions:
+            if reduction.kind == "dot" and (text := result_text(tiles, reduction)) != reduction.name:
+                self.let(reduction.name, text)
+
+    def start(self, reduction: Reduce) -> str:
+        if reduction.kind == "dot":
+            return accumulator_text(self.tiles, reduction)
+        shape = self.tiles.shape(self.tiles.tile_of(reduction.name))
+        start = identity_of(REDUCTIONS[reduction.kind].identity, reduction.dtype)
+        return f"tl.full({shape}, {literal(start)}, tl.{reduction.dtype})"
+
+    def cone(self, roots: Sequence[Statement]) -> set[str]:
+        """Values that the loop needs to compute for `roots`."""
+        needed: set[str] = set()
+        pending = [o for root in roots for o in root.operands if isinstance(o, str)]
+        while pending:
+            name = pending.pop()
+            if name not in needed:
+                needed.add(name)
+                statement = self.tiles.defined[name]
+                if self.in_loop(statement):
+                    pending += [o for o in statement.operands if isinstance(o, str)]
+        return needed
+
+    # Statements
+
+    def statement(self, statement: Statement) -> None:
+        tiles = self.tiles
+        match statement:
+            case Load() if not tiles.inlined_load(statement.name):
+                self.let(statement.name, load_text(tiles, statement))
+            case Store():
+                self.lines += assign("", store_text(tiles, statement), self.depth)
+            case Index():
+                self.let(statement.name, index_text(tiles, statement))
+            case Compute() if not tiles.stored_cast(statement.name):
+                self.let(statement.name, compute_text(tiles, statement))
+            case Reduce():
+                self.let(statement.name, reduce_text(tiles, statement))
+            case Scan():
+                self.let(statement.name, scan_text(tiles, statement))

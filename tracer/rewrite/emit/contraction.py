@@ -1,0 +1,53 @@
+"""Text of contractions: a dot per block of the reduced axes, into an accumulator."""
+
+from __future__ import annotations
+
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.contract import Contraction, contraction
+from tracer.rewrite.emit.tiles import Tiles
+from tracer.rewrite.ir import Reduce
+
+
+def accumulator_text(tiles: Tiles, reduction: Reduce) -> str:
+    """The zero that a dot accumulates into."""
+    return f"tl.zeros({tiles.shape(_result_dims(tiles, _roles(tiles, reduction)))}, tl.float32)"
+
+
+def dot_text(tiles: Tiles, reduction: Reduce) -> str:
+    """One block's contribution added to the accumulator."""
+    roles = _roles(tiles, reduction)
+    batch = _batch(tiles, roles)
+    m, n, k = (_role_axis(tiles, role) for role in (roles.m, roles.n, roles.k))
+    left, right = (str(arg) for arg in reduction.args)
+    a = tiles.arrange(left, tiles.tile_of(left), (*batch, m, k))
+    b = tiles.arrange(right, tiles.tile_of(right), (*batch, k, n))
+    if unsafe := tiles.unsafe(reduction):
+        index = ", ".join(["None"] * (len(batch) + 1) + [":"])
+        masks = " & ".join(f"{axis.name}_mask[{index}]" for axis in unsafe)
+        a = f"tl.where({masks}, {a}, 0.0)"
+    return f'tl.dot({a}, {b}, {reduction.name}, input_precision="ieee")'
+
+
+def result_text(tiles: Tiles, reduction: Reduce) -> str:
+    """The finished accumulator as the tile of its value."""
+    want = tiles.tile_of(reduction.name)
+    if not want:
+        return f"tl.sum({reduction.name})"
+    return tiles.arrange(reduction.name, _result_dims(tiles, _roles(tiles, reduction)), want)
+
+
+def _roles(tiles: Tiles, reduction: Reduce) -> Contraction:
+    return contraction(reduction, tiles.varies, tiles.axes)
+
+
+def _role_axis(tiles: Tiles, axes: tuple[Axis, ...]) -> Axis | None:
+    """The one axis of a role that has a block above 1 (the others add nothing to the tile)."""
+    return next((a for a in axes if tiles.blocks[a] > 1), axes[0] if axes else None)
+
+
+def _batch(tiles: Tiles, roles: Contraction) -> tuple[Axis | None, ...]:
+    return (_role_axis(tiles, roles.batch),) if roles.batch else ()
+
+
+def _result_dims(tiles: Tiles, roles: Contraction) -> tuple[Axis | None, ...]:
+    return (*_batch(tiles, roles), _role_axis(tiles, roles.m), _role_axis(tiles, roles.n))

@@ -1,0 +1,115 @@
+"""Text of computed values: elementwise ops, indices, reductions, scans."""
+
+from __future__ import annotations
+
+import math
+
+import sympy
+
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.emit.memory import load_text
+from tracer.rewrite.emit.tiles import Tiles, identity_of, literal
+from tracer.rewrite.functions import OPS, REDUCTIONS, SCANS
+from tracer.rewrite.ir import Compute, Const, FloorDiv, Index, Load, Modulo, Reduce, Scan
+from tracer.rewrite.signature import size_name
+
+
+def compute_text(tiles: Tiles, statement: Compute) -> str:
+    """An elementwise op, its operands widened to the result's tile."""
+    if statement.op == "cast":
+        source = statement.args[0]
+        assert isinstance(source, str)
+        load = tiles.defined[source]
+        text = load_text(tiles, load) if isinstance(load, Load) and tiles.inlined_load(source) else source
+        return f"{text}.to(tl.{statement.dtype})"
+    want = tiles.tile_of(statement.name)
+    args = [tiles.text(arg, want) for arg in statement.args]
+    if all(isinstance(arg, Const) for arg in statement.args):
+        args[0] = f"tl.full([], {args[0]}, tl.{statement.dtype})"
+    if statement.op == "div" and (extent := _mean_extent(tiles, statement)):
+        args[1] = extent
+    return OPS[statement.op].text.format(*args)
+
+
+def _mean_extent(tiles: Tiles, statement: Compute) -> str | None:
+    """A sum divided by the number of its terms divides by the runtime extents instead of a literal."""
+    source, divisor = statement.args
+    if isinstance(source, str) and isinstance(divisor, Const):
+        origin = tiles.defined[source]
+        terms = math.prod(a.extent for a in tiles.reduced)
+        if isinstance(origin, Reduce) and origin.kind == "sum" and divisor.value == terms:
+            sizes = [size_name(a) for a in tiles.reduced]
+            return sizes[0] if len(sizes) == 1 else f"({' * '.join(sizes)})"
+    return None
+
+
+def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
+    """A reduction of the tile at hand over all reduced axes; padding that matters is masked."""
+    arg = reduction.args[0]
+    axes = tiles.varies[arg] if isinstance(arg, str) else frozenset()
+    have = tiles.tile(axes | set(tiles.reduced))
+    text = tiles.text(arg, have)
+    rule = REDUCTIONS[reduction.kind]
+    dtype = tiles.dtype(arg)
+    if isinstance(arg, Const):
+        text = f"tl.full({tiles.shape(have)}, {text}, tl.{dtype})"
+    elif not set(tiles.reduced) <= axes:
+        text = f"tl.broadcast_to({text}, {tiles.shape(have)})"
+    unsafe = tiles.unsafe(reduction)
+    if unsafe:
+        masks = " & ".join(tiles.widen(f"{a.name}_mask", (a,), have) for a in unsafe)
+        text = f"tl.where({masks}, {text}, {literal(identity_of(rule.identity, dtype))})"
+    if rule.helper:
+        tiles.helpers.add(rule.helper)
+    if not tiles.tile_of(reduction.name) and rule.flat:
+        return _cast(rule.flat.format(text), rule.cast, reduction.dtype)
+    if have:
+        for axis in reversed(tiles.reduced):
+            text = rule.text.format(text, axis=have.index(axis))
+        if not tiles.tile_of(reduction.name) and len(have) > len(tiles.reduced):
+            text = f"tl.sum({text})"
+    return _cast(text, rule.cast, reduction.dtype)
+
+
+def _cast(text: str, wanted: bool, dtype: str) -> str:
+    return f"{text}.to(tl.{dtype})" if wanted else text
+
+
+def scan_text(tiles: Tiles, scan: Scan) -> str:
+    """An inclusive scan along the one reduced axis."""
+    source = scan.args[0]
+    assert isinstance(source, str)
+    return SCANS[scan.kind].format(source, axis=tiles.tile_of(source).index(tiles.reduced[0]))
+
+
+def index_text(tiles: Tiles, statement: Index) -> str:
+    """An index expression as a value."""
+    text = _expression(tiles, statement.index, tiles.tile_of(statement.name))
+    if statement.dtype == "int32":
+        return text
+    return f"{text}.to(tl.{statement.dtype})" if text.isidentifier() else f"({text}).to(tl.{statement.dtype})"
+
+
+def _expression(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) -> str:
+    if expression.is_Integer:
+        return str(int(expression))
+    if expression.is_Symbol:
+        axis = next((a for a in tiles.axes if a.symbol == expression), None)
+        if axis is None:
+            return tiles.text(expression.name, want)
+        if tiles.blocks[axis] == 1:
+            return axis.name
+        return tiles.widen(f"{axis.name}_index", (axis,), want)
+    if isinstance(expression, FloorDiv | Modulo):
+        left, right = (_expression(tiles, arg, want) for arg in expression.args)
+        sign = "//" if isinstance(expression, FloorDiv) else "%"
+        return f"{left if left.isidentifier() else f'({left})'} {sign} {right}"
+    if expression.is_Mul:
+        factor, rest = expression.as_coeff_Mul()
+        inner = _expression(tiles, rest, want)
+        inner = inner if rest.is_Symbol else f"({inner})"
+        return f"-{inner}" if factor == -1 else f"{int(factor)} * {inner}"
+    # Rising terms first, so that a falling index reads `9 - x0`.
+    terms = sorted(sympy.Add.make_args(expression), key=lambda t: (bool(t.as_coeff_Mul()[0] < 0), bool(t.is_Integer), str(t)))
+    parts = [_expression(tiles, term, want) for term in terms]
+    return " + ".join(parts).replace("+ -", "- ")

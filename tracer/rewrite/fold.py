@@ -1,0 +1,31 @@
+"""Constant folding while parsing: Inductor writes arithmetic on literals out."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+from tracer.rewrite.ir import Const, Operand
+from tracer.rewrite.types import is_float, promote
+
+# Python agrees with Triton on these for literals that the dtype holds exactly.
+_FOLD: dict[str, Callable[..., bool | int | float]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "and": operator.and_, "or": operator.or_,
+}  # fmt: skip
+
+
+def fold(op: str, args: Sequence[Operand]) -> Operand | None:
+    """The value of an op on integer or boolean literals, or the chosen branch of a literal `where`; else None.
+
+    Floating-point arithmetic is left to the kernel: its rounding is the dtype's, not Python's.
+    """
+    if op == "where" and isinstance(args[0], Const):
+        return args[1] if args[0].value else args[2]
+    if op not in _FOLD or not args or not all(isinstance(a, Const) and not is_float(a.dtype) for a in args):
+        return None
+    constants = [a for a in args if isinstance(a, Const)]
+    value = _FOLD[op](*(c.value for c in constants))
+    dtype = "int1" if isinstance(value, bool) else promote(constants, [c.dtype for c in constants])
+    return Const(value, dtype)

@@ -1,0 +1,75 @@
+"""Masks of loads that restrict axes: where the mask holds, each axis lies in an interval.
+
+Padding, pooling and shifted reads load under a mask such as `(x1 - 1 >= 0) & (x1 - 1 < 20)`, and the
+address leaves the buffer where it is false. The interval of every axis is read off the mask; the access
+then clamps the axis into it and the mask selects, so that no element outside the buffer is touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.ir import Compute, Const, Index, Kernel, Operand, Statement
+
+# What `index op limit` says once the two sides are exchanged.
+_MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Iterations `low <= axis < high` of one axis."""
+
+    low: int
+    high: int
+
+
+def guards(kernel: Kernel, axes: tuple[Axis, ...], mask: str | None) -> dict[Axis, Interval]:
+    """Intervals outside of which `mask` is surely false; axes it does not restrict are absent."""
+    defined = {s.name: s for s in kernel.body if s.name}
+    found: dict[Axis, Interval] = {}
+    pending: list[Operand] = [mask] if mask else []
+    while pending:
+        operand = pending.pop()
+        statement = defined.get(operand) if isinstance(operand, str) else None
+        if isinstance(statement, Compute) and statement.op == "and":
+            pending += statement.args
+        elif isinstance(statement, Compute) and statement.op in _MIRROR:
+            for axis, interval in _compare(statement, defined, axes):
+                before = found.get(axis, Interval(0, axis.extent))
+                found[axis] = Interval(max(before.low, interval.low), min(before.high, interval.high))
+    return {axis: i for axis, i in found.items() if (i.low, i.high) != (0, axis.extent)}
+
+
+def _compare(
+    statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, ...]
+) -> list[tuple[Axis, Interval]]:
+    left, right = statement.args
+    op = statement.op
+    if isinstance(left, Const):
+        left, right, op = right, left, _MIRROR[op]
+    index = index_of(left, defined)
+    if index is None or not isinstance(right, Const):
+        return []
+    driving = [axis for axis in axes if index.index.has(axis.symbol)]
+    if len(driving) != 1:
+        return []
+    axis = driving[0]
+    slope = index.index.coeff(axis.symbol)
+    rest = index.index - slope * axis.symbol
+    if not (slope.is_Integer and rest.is_Integer and slope > 0):
+        return []
+    limit, step = int(right.value) - int(rest), int(slope)
+    below = {"lt": -(-limit // step), "le": limit // step + 1}  # axis < below
+    above = {"ge": -(-limit // step), "gt": limit // step + 1}  # axis >= above
+    if op == "eq":
+        return [(axis, Interval(above["ge"], below["le"]))]
+    return [(axis, Interval(above.get(op, 0), below.get(op, axis.extent)))]
+
+
+def index_of(operand: Operand, defined: dict[str, Statement]) -> Index | None:
+    """The index expression behind a value, through casts."""
+    statement = defined.get(operand) if isinstance(operand, str) else None
+    while isinstance(statement, Compute) and statement.op == "cast" and isinstance(statement.args[0], str):
+        statement = defined[statement.args[0]]
+    return statement if isinstance(statement, Index) else None
