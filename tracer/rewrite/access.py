@@ -23,8 +23,8 @@ class Dim:
     """One descriptor dim.
 
     `stride` is in elements. `axis` drives it, or the index value `value`, or nothing (one element).
-    The coordinate is `start + axis` (`start + extent - 1 - axis` where `reverse`), or `start + value`; `size` is
-    the number of valid coordinates: `start + extent`. Where `low` is set, the access is valid for
+    The coordinate is `start + axis` (`start + extent - 1 - axis` where `reverse`), or `start + value`; `size`
+    is the number of valid coordinates: `start + extent`. Where `low` is set, the access is valid for
     `low <= axis < low + extent` only, and the axis is clamped into that interval.
     """
 
@@ -66,7 +66,7 @@ class Access:
         return bool(self.dims) and self.dims[-1] == replace(self.dims[-1], stride=1, axis=None, value=None)
 
     def lanes(self, blocks: dict[Axis, int]) -> int:
-        """Block of the extra last dim of extent 1 that this access needs under `blocks`; 0 where it needs none.
+        """Block of the last dim of extent 1 that this access needs under `blocks`; 0 where it needs none.
 
         Triton wants a last stride of 1 and a last block of at least 16 bytes. An access whose own last dim
         cannot give that gets one more dim, whose padding is clipped. (A last dim that nothing drives serves

@@ -7,6 +7,7 @@ every access walks contiguously are merged again, so that an axis exists only wh
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import sympy
@@ -51,7 +52,7 @@ def refine(kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:
     body = [_rewrite(statement, names, rewrites) for statement in kernel.body]
     axes = [axis for pieces in names.values() for axis, _ in pieces]
     refined = kernel.with_body(tuple(body))
-    axes, refined = _merge(axes, names, refined)
+    axes, refined = _merge(axes, refined)
     return _rename(axes, refined)
 
 
@@ -111,12 +112,12 @@ def _split(entry: Range, digits: list[_Digit]) -> list[tuple[Axis, int]]:
     points = {1, entry.extent}
     for digit in digits:
         candidate = sorted(points | {digit.low, digit.high})
-        if all(b % a == 0 for a, b in zip(candidate, candidate[1:], strict=False)):
+        if all(b % a == 0 for a, b in itertools.pairwise(candidate)):
             points = set(candidate)
     ordered = sorted(points)
     pieces = [
         (Axis(f"{entry.symbol.name}_{low}", high // low, entry.reduced), low)
-        for low, high in zip(ordered, ordered[1:], strict=False)
+        for low, high in itertools.pairwise(ordered)
     ]
     return pieces[::-1]
 
@@ -130,33 +131,32 @@ def _combine(pieces: list[tuple[Axis, int]], low: int, high: int) -> sympy.Expr:
     return sympy.Add(*(axis.symbol * (stride // low) for axis, stride in pieces if low <= stride < high))
 
 
-def _merge(
-    axes: list[Axis], names: dict[Range, list[tuple[Axis, int]]], kernel: Kernel
-) -> tuple[list[Axis], Kernel]:
-    """Join neighbouring axes of one range that every index expression walks as one."""
+def _merge(axes: list[Axis], kernel: Kernel) -> tuple[list[Axis], Kernel]:
+    """Join two axes of one kind wherever every index expression walks them as one."""
     expressions = [s.index for s in kernel.body if isinstance(s, Load | Store | Index)]
-    replaced: dict[sympy.Symbol, sympy.Expr] = {}
-    for pieces in names.values():
-        position = 0
-        while position + 1 < len(pieces):
-            (outer, stride), (inner, low) = pieces[position], pieces[position + 1]
-            if all(_contiguous(e, outer.symbol, inner) for e in expressions):
-                joined = Axis(inner.name, outer.extent * inner.extent, inner.reduced)
-                swap = {outer.symbol: sympy.Integer(0)}
-                expressions = [e.xreplace(swap) for e in expressions]
-                replaced |= swap
-                pieces[position : position + 2] = [(joined, low)]
-                axes[axes.index(outer) : axes.index(inner) + 1] = [joined]
-                position = max(position - 1, 0)
-            else:
-                position += 1
+    gone: dict[sympy.Symbol, sympy.Expr] = {}
+    merged = list(axes)
+    while pair := _mergeable(merged, expressions):
+        outer, inner = pair
+        gone[outer.symbol] = sympy.Integer(0)
+        expressions = [e.xreplace({outer.symbol: sympy.Integer(0)}) for e in expressions]
+        merged[merged.index(inner)] = replace(inner, extent=outer.extent * inner.extent)
+        merged.remove(outer)
     body = [
-        replace(s, index=sympy.expand(s.index.xreplace(replaced)))
-        if isinstance(s, Load | Store | Index)
-        else s
+        replace(s, index=s.index.xreplace(gone)) if isinstance(s, Load | Store | Index) else s
         for s in kernel.body
     ]
-    return axes, kernel.with_body(tuple(body))
+    return merged, kernel.with_body(tuple(body))
+
+
+def _mergeable(axes: list[Axis], expressions: list[sympy.Expr]) -> tuple[Axis, Axis] | None:
+    for outer in axes:
+        for inner in axes:
+            if outer is inner or outer.reduced is not inner.reduced or 1 in (outer.extent, inner.extent):
+                continue
+            if all(_contiguous(e, outer.symbol, inner) for e in expressions):
+                return outer, inner
+    return None
 
 
 def _contiguous(expression: sympy.Expr, outer: sympy.Symbol, inner: Axis) -> bool:
@@ -193,7 +193,7 @@ def _strip(term: sympy.Expr) -> tuple[sympy.Integer, sympy.Expr]:
 
 
 def _rename(axes: list[Axis], kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:
-    """Axes of extent 1 vanish; the others are numbered `x0 ..` and `r0 ..` in the memory order of the widest store."""
+    """Axes of extent 1 vanish; the others are numbered `x0 ..` and `r0 ..` in the store's memory order."""
     order = _memory_order(kernel, axes)
     kept = [axis for axis in axes if axis.extent > 1]
     parallel = sorted((a for a in kept if not a.reduced), key=order.__getitem__)

@@ -8,6 +8,7 @@ every product in the scratchpad.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.ir import Compute, Index, Kernel, Load, Operand, Reduce, Statement, Store
@@ -71,12 +72,15 @@ def form_contractions(kernel: Kernel, axes: tuple[Axis, ...]) -> Kernel:
                 factors = tuple(_narrow(arg, defined) for arg in product.args)
                 if _contracts(factors, varies, reduced) and _one_dtype(factors, defined):
                     statement = replace(statement, kind="dot", args=factors)
-        elif isinstance(statement, Reduce) and statement.kind == "dot":
-            if not _contracts(statement.args, varies, reduced):
-                body += _products(statement, defined)
-                statement = replace(statement, kind="sum", args=(f"{statement.name}_product",))
+        elif _is_dot(statement) and not _contracts(statement.args, varies, reduced):
+            body += _products(statement, defined)
+            statement = replace(statement, kind="sum", args=(f"{statement.name}_product",))
         body.append(statement)
     return kernel.with_body(tuple(body))
+
+
+def _is_dot(statement: Statement) -> TypeGuard[Reduce]:
+    return isinstance(statement, Reduce) and statement.kind == "dot"
 
 
 def _narrow(operand: Operand, defined: dict[str, Statement]) -> Operand:

@@ -11,13 +11,13 @@ from tracer.rewrite.types import is_float, promote
 # Python agrees with Triton on these for literals that the dtype holds exactly.
 _FOLD: dict[str, Callable[..., bool | int | float]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "and": operator.and_, "or": operator.or_,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "ge": operator.ge, "and": operator.and_, "or": operator.or_,
 }  # fmt: skip
 
 
 def fold(op: str, args: Sequence[Operand]) -> Operand | None:
-    """The value of an op on integer or boolean literals, or the chosen branch of a literal `where`; else None.
+    """The value of an op on integer or boolean literals, or the branch of a literal `where`; else None.
 
     Floating-point arithmetic is left to the kernel: its rounding is the dtype's, not Python's.
     """

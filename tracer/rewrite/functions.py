@@ -135,7 +135,9 @@ ARG_REDUCE_CALLS: dict[str, tuple[str, str]] = {
 # How an accumulator carried by Inductor's reduction loop combines, by the op that updates it.
 ACCUMULATE: dict[str, str] = {"add": "sum", "maximum": "max", "minimum": "min", "mul": "prod", "or": "any"}
 
-# Ops whose result is zero where any / all / the first of their arguments is zero.
+# Ops whose result is zero where any / all of their arguments are zero.
 ZERO_IF_ANY = frozenset({"mul", "and"})
-ZERO_IF_ALL = frozenset({"add", "sub", "or", "xor", "neg", "abs", "sqrt", "sin", "erf", "tanh", "floor", "ceil",
-                         "maximum", "minimum", "expm1", "log1p", "trunc", "cast"})  # fmt: skip
+ZERO_IF_ALL = frozenset({
+    "add", "sub", "or", "xor", "neg", "abs", "sqrt", "sin", "erf", "tanh", "floor", "ceil", "maximum",
+    "minimum", "expm1", "log1p", "trunc", "cast",
+})  # fmt: skip

@@ -16,7 +16,7 @@ from tracer.rewrite.layout import call
 from tracer.rewrite.parse import parse
 from tracer.rewrite.plan import Tiling, plan
 from tracer.rewrite.signature import Descriptor, descriptors_of, parameters_of
-from tracer.rewrite.simplify import simplify
+from tracer.rewrite.simplify import check_aliases, simplify
 from tracer.rewrite.split import split
 from tracer.rewrite.types import from_torch
 from tracer.target import SPYRE, SpyreTarget
@@ -52,6 +52,7 @@ def rewrite_kernel(
     memory = {name: from_torch(buffers[value].spec.dtype) for name, value in pointers.items()}
     numel = {name: _span(buffers[value]) for name, value in pointers.items()}
     kernel = simplify(parse(captured.name, captured.source, memory), memory)
+    check_aliases(kernel, pointers)
     regions = [
         _region(axes, simplify(part, memory), memory, numel, target, blocks)
         for axes, part in split(*_contracted(kernel, memory))
@@ -67,11 +68,20 @@ def rewrite_kernel(
         unique = list({d.name: d for d in found.values()}.values())
         made += unique
         tiles = Tiles(
-            region.kernel, region.axes, region.accesses, region.varies, tiling.blocks, tiling.looped, found, helpers
+            region.kernel,
+            region.axes,
+            region.accesses,
+            region.varies,
+            tiling.blocks,
+            tiling.looped,
+            found,
+            helpers,
         )
         lines += [line for d in unique for line in d.text(1)] + region_lines(tiles)
     params = {name: (value, memory[name]) for name, value in pointers.items()}
-    parameters = parameters_of(params, made, {a: b for r in regions for a, b in r.tiling.blocks.items()}, grid)
+    parameters = parameters_of(
+        params, made, {a: b for r in regions for a, b in r.tiling.blocks.items()}, grid
+    )
     head = call(
         f"def {captured.name}",
         [f"{p.name}: tl.constexpr" if p.type == "constexpr" else p.name for p in parameters],

@@ -29,6 +29,19 @@ WIDENS: dict[str, tuple[str, ...]] = {
 }
 
 
+def check_aliases(kernel: Kernel, buffers: dict[str, str]) -> None:
+    """A buffer that is read and written must be so at the same element: tiles run in any order.
+
+    `buffers` maps each pointer parameter to its buffer. Raises AliasedAccess.
+    """
+    stores = [s for s in kernel.body if isinstance(s, Store)]
+    for load in kernel.body:
+        if isinstance(load, Load):
+            for store in stores:
+                if buffers[load.param] == buffers[store.param] and load.index != store.index:
+                    raise AliasedAccess(param=load.param, line=load.line)
+
+
 def simplify(kernel: Kernel, memory: dict[str, str]) -> Kernel:
     """Cast chains shortened, repeated work shared, stored values forwarded, dead statements dropped.
 
@@ -38,8 +51,7 @@ def simplify(kernel: Kernel, memory: dict[str, str]) -> Kernel:
     body = _explicit_store_casts(body, memory)
     body = _drop_units(_shorten_casts(body))
     body = _drop_dead(_share_loads(body))
-    _check_aliases(body)
-    return kernel.with_body(_restore_names(body))
+    return kernel.with_body(tuple(_restore_names(body)))
 
 
 def substitute(statement: Statement, names: dict[str, Operand]) -> Statement:
@@ -148,18 +160,6 @@ def _drop_units(body: list[Statement]) -> list[Statement]:
                 continue
         result.append(current)
     return result
-
-
-def _check_aliases(body: list[Statement]) -> None:
-    """A pointer that is read and written must be so at the same element: tiles run in any order."""
-    stored = {s.param: s for s in body if isinstance(s, Store)}
-    for statement in body:
-        if (
-            isinstance(statement, Load)
-            and (store := stored.get(statement.param))
-            and store.index != statement.index
-        ):
-            raise AliasedAccess(param=statement.param, line=statement.line)
 
 
 def _restore_names(body: list[Statement]) -> list[Statement]:

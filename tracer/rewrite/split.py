@@ -7,6 +7,7 @@ tile loop of its own.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import sympy
@@ -28,7 +29,7 @@ def split(kernel: Kernel, axes: tuple[Axis, ...]) -> list[tuple[tuple[Axis, ...]
         return [(axes, decide(kernel, axes))]
     edges = [0, *cuts, axis.extent]
     regions = []
-    for (low, high), letters in zip(zip(edges, edges[1:], strict=False), LETTERS, strict=False):
+    for (low, high), letters in zip(itertools.pairwise(edges), LETTERS, strict=False):
         regions.append(_region(kernel, axes, axis, low, high, letters))
     return regions
 

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from tracer.rewrite.ir import Const, Operand
 
-BYTES = {"int1": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
-         "float8e4nv": 1, "float8e5": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}  # fmt: skip
+BYTES = {
+    "int1": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8,
+    "uint64": 8,
+    "float8e4nv": 1, "float8e5": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+}  # fmt: skip
 
 # Pointer spelling in a Triton signature. Booleans lie in memory as bytes.
-POINTER = {"int1": "*i8", "int8": "*i8", "uint8": "*u8", "int16": "*i16", "uint16": "*u16", "int32": "*i32",
-           "uint32": "*u32", "int64": "*i64", "uint64": "*u64", "float8e4nv": "*fp8e4nv", "float8e5": "*fp8e5",
-           "float16": "*fp16", "bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64"}  # fmt: skip
+POINTER = {
+    "int1": "*i8", "int8": "*i8", "uint8": "*u8", "int16": "*i16", "uint16": "*u16", "int32": "*i32",
+    "uint32": "*u32", "int64": "*i64", "uint64": "*u64", "float8e4nv": "*fp8e4nv", "float8e5": "*fp8e5",
+    "float16": "*fp16", "bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64",
+}  # fmt: skip
 
 _FROM_TORCH = {"bool": "int1", "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
 _RANK = list(BYTES)

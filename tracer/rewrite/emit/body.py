@@ -47,10 +47,14 @@ class _Writer:
                 self.let(f"{axis.name}_tiles", count)
                 count = f"{axis.name}_tiles"
             counts.append(count)
-        self.let("tiles", " * ".join(counts))
-        self.line("for tile in tl.range(tl.program_id(0), tiles, CORES):")
-        self.depth += 1
-        self.coordinates(counts)
+        if len(counts) == 1 and tiles.blocks[tiles.parallel[0]] == 1:
+            self.line(f"for {tiles.parallel[0].name} in tl.range(tl.program_id(0), {counts[0]}, CORES):")
+            self.depth += 1
+        else:
+            self.let("tiles", " * ".join(counts))
+            self.line("for tile in tl.range(tl.program_id(0), tiles, CORES):")
+            self.depth += 1
+            self.coordinates(counts)
         self.indices()
         if tiles.looped and tiles.reduced:
             self.passes()
@@ -74,7 +78,9 @@ class _Writer:
         tiles = self.tiles
         for axis in tiles.parallel:
             if tiles.blocks[axis] > 1 and self.read_as_value(axis):
-                self.let(f"{axis.name}_index", f"{axis.name} + tl.arange(0, {block_text(axis, tiles.blocks)})")
+                self.let(
+                    f"{axis.name}_index", f"{axis.name} + tl.arange(0, {block_text(axis, tiles.blocks)})"
+                )
         if not tiles.looped:
             for axis in tiles.reduced:
                 self.reduced_index(axis, f"tl.arange(0, {block_text(axis, tiles.blocks)})")
@@ -93,7 +99,7 @@ class _Writer:
     # Reductions in blocks
 
     def passes(self) -> None:
-        """One loop over the reduced axes per level of reductions; what varies along them is computed again."""
+        """One loop over the reduced axes per level of reductions; each computes anew what it needs."""
         body = self.tiles.kernel.body
         level = self.levels()
         for current in range(max(level.values(), default=0) + 1):

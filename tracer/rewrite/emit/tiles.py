@@ -81,7 +81,23 @@ class Tiles:
 
     def tile_of(self, name: str) -> tuple[Axis, ...]:
         """Axes of the dims of a value's tile."""
-        return self.tile(self.varies[name])
+        return self.memory_order.get(name) or self.tile(self.varies[name])
+
+    @cached_property
+    def memory_order(self) -> dict[str, tuple[Axis, ...]]:
+        """Loads that only contractions read keep memory's dims: the contraction permutes once."""
+        found: dict[str, tuple[Axis, ...]] = {}
+        for access in self.accesses:
+            name, axes = access.statement.name, access.axes
+            plain = len(axes) == len(access.dims) and not access.lanes(self.blocks)
+            if (
+                plain
+                and self.tile(frozenset(axes))
+                and isinstance(access.statement, Load)
+                and all(_is_dot(user) for user in self.users[name])
+            ):
+                found[name] = axes
+        return found
 
     def shape(self, axes: tuple[Axis | None, ...]) -> str:
         """Block shape over `axes` as a list literal; None is a dim of 1."""
@@ -155,6 +171,10 @@ class Tiles:
         if statement.kind in ("sum", "any"):
             return tuple(a for a in axes if a in missing or a not in self.zero[names[0]])
         return axes
+
+
+def _is_dot(statement: Statement) -> bool:
+    return isinstance(statement, Reduce) and statement.kind == "dot"
 
 
 def permute(text: str, order: list[int]) -> str:

@@ -110,6 +110,9 @@ def _expression(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) ->
         inner = inner if rest.is_Symbol else f"({inner})"
         return f"-{inner}" if factor == -1 else f"{int(factor)} * {inner}"
     # Rising terms first, so that a falling index reads `9 - x0`.
-    terms = sorted(sympy.Add.make_args(expression), key=lambda t: (bool(t.as_coeff_Mul()[0] < 0), bool(t.is_Integer), str(t)))
+    terms = sorted(
+        sympy.Add.make_args(expression),
+        key=lambda t: (bool(t.as_coeff_Mul()[0] < 0), bool(t.is_Integer), str(t)),
+    )
     parts = [_expression(tiles, term, want) for term in terms]
     return " + ".join(parts).replace("+ -", "- ")

@@ -1,19 +1,13 @@
-"""Inductor's kernel source -> structured IR, by evaluating its syntax tree symbolically.
-
-Every name is bound to what it means: a range index (SymPy), a mask that only guards range ends
-(`IN_RANGE`), a Python number, or a value of the IR. Tiling constructs (`tl.arange`, `[:, None]`,
-`tl.broadcast_to`, loops over reduction blocks and their accumulators) disappear on the way.
-"""
+"""Evaluation of expressions: an index, a guard, a number, or a new value of the IR."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import sympy
 
 from tracer.rewrite.errors import (
-    AtomicStore,
     RandomNumbers,
     UndefinedValue,
     UnsupportedOperation,
@@ -22,13 +16,11 @@ from tracer.rewrite.errors import (
 from tracer.rewrite.fold import fold
 from tracer.rewrite.functions import (
     ACCUMULATE,
-    ARG_REDUCE_CALLS,
     BINARY,
     CALLS,
     COMPARE,
     OPS,
     REDUCE_CALLS,
-    SCANS,
     UNARY,
 )
 from tracer.rewrite.ir import (
@@ -36,195 +28,25 @@ from tracer.rewrite.ir import (
     Const,
     FloorDiv,
     Index,
-    Kernel,
     Load,
     Modulo,
     Operand,
-    Range,
     Reduce,
     Scan,
     Statement,
-    Store,
 )
+from tracer.rewrite.parse.state import IN_RANGE, Accumulator, State, dotted
 from tracer.rewrite.types import promote, triton_dtype
 
 
-class InRange:
-    """A condition that holds on every iteration of the ranges."""
+class Expressions:
+    """Evaluates expressions against a State."""
 
-
-IN_RANGE = InRange()
-
-
-@dataclass(frozen=True)
-class Accumulator:
-    """A value carried by Inductor's reduction loop: its start, then how it is updated."""
-
-    start: Const
-    kind: str | None = None
-    args: tuple[Operand, ...] = ()
-
-
-@dataclass
-class _State:
-    params: dict[str, str]
-    source: list[str]
-    scope: dict[str, object] = field(default_factory=dict)
-    ranges: dict[str, Range] = field(default_factory=dict)
-    body: list[Statement] = field(default_factory=list)
-    dtypes: dict[str, str] = field(default_factory=dict)
-    bounds: dict[str, int] = field(default_factory=dict)
-    helpers: dict[str, ast.FunctionDef] = field(default_factory=dict)
-    line: str = ""
-    fresh: int = 0
-
-
-def parse(name: str, source: str, params: dict[str, str]) -> Kernel:
-    """Parse the kernel `name` out of `source`.
-
-    `params` maps each pointer parameter to the Triton dtype of its elements (`float16`, `int1`).
-    Raises UnsupportedSyntax, UnsupportedOperation, UndefinedValue, AtomicStore or RandomNumbers.
-    """
-    tree = ast.parse(source)
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    kernel = functions.pop(name)
-    state = _State(params, source.splitlines(), helpers=functions)
-    _Evaluator(state).block(kernel.body)
-    used = tuple(arg.arg for arg in kernel.args.args if arg.arg in params)
-    return Kernel(
-        name, used, tuple(state.ranges.values()), tuple(state.body), tuple(sorted(state.bounds.items()))
-    )
-
-
-def _dotted(node: ast.expr) -> str:
-    return ast.unparse(node) if isinstance(node, ast.Attribute | ast.Name) else ""
-
-
-class _Evaluator:
-    def __init__(self, state: _State) -> None:
+    def __init__(self, state: State) -> None:
         self.state = state
 
-    # Statements
-
-    def block(self, statements: list[ast.stmt]) -> None:
-        for node in statements:
-            self.state.line = self.state.source[node.lineno - 1].strip()
-            self.statement(node)
-
-    def statement(self, node: ast.stmt) -> None:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=target)], value=value):
-                self.assign(target, value)
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Call() as call):
-                self.assign_tuple([ast.unparse(t) for t in targets], call)
-            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value):
-                self.assign(target, value)
-            case ast.For(body=body):
-                self.loop(node, body)
-            case ast.Expr(value=ast.Call() as call):
-                self.effect(call)
-            case ast.Pass():
-                pass
-            case _:
-                raise self.unsupported(f"the statement `{ast.unparse(node).splitlines()[0]}`")
-
-    def assign(self, target: str, value: ast.expr) -> None:
-        if target.endswith("numel"):
-            self.state.scope[target] = self.number(value)
-            return
-        if range_symbol := _range_of(target, "index"):
-            self.define_range(range_symbol)
-            return
-        if target.endswith(("offset", "base", "BLOCK")) and not target.startswith("tmp"):
-            self.state.scope[target] = sympy.Integer(0)
-            return
-        result = self.eval(value, target if target.startswith(("tmp", "_tmp")) else None)
-        if isinstance(result, Accumulator) and isinstance(value, ast.Subscript) and target.startswith("tmp"):
-            result = self.settle(result, target)
-        if target.endswith("mask") and not target.startswith("tmp"):
-            result = IN_RANGE
-        self.state.scope[target] = result
-
-    def define_range(self, symbol: str) -> None:
-        state = self.state
-        if symbol in state.ranges:
-            return
-        if symbol == "r":  # `rindex` is `r0_index` where there is one reduced range
-            reduced = [r.symbol for r in state.ranges.values() if r.reduced]
-            if len(reduced) != 1:
-                raise self.unsupported("one flat index over several reduced ranges")
-            state.scope["rindex"] = reduced[0]
-            return
-        suffix = "_numel" if symbol.startswith("r") else "numel"
-        extent = state.scope.get(f"{symbol}{suffix}")
-        if not isinstance(extent, int):
-            raise UndefinedValue(name=f"{symbol}{suffix}", line=state.line)
-        entry = Range(sympy.Symbol(symbol, integer=True, nonnegative=True), extent, symbol.startswith("r"))
-        state.ranges[symbol] = entry
-        state.scope[f"{symbol}_index" if symbol.startswith("r") else f"{symbol}index"] = entry.symbol
-
-    def assign_tuple(self, targets: list[str], call: ast.Call) -> None:
-        function = _dotted(call.func)
-        if function in ARG_REDUCE_CALLS:
-            value = self.operand(self.eval(call.args[0]))
-            for target, kind in zip(targets, ARG_REDUCE_CALLS[function], strict=True):
-                dtype = self.dtype(value) if kind in ("max", "min") else "int64"
-                self.emit(Reduce(target, kind, (value,), dtype, self.state.line))
-            return
-        if function == "tl.associative_scan":
-            values = [self.operand(self.eval(v)) for v in _elements(call.args[0])]
-            kind = self.combine_of(_dotted(call.args[2]))
-            if len(values) == 1 and kind in SCANS:
-                self.emit(Scan(targets[0], str(kind), (values[0],), self.dtype(values[0]), self.state.line))
-                return
-        raise UnsupportedOperation(function=function or ast.unparse(call.func), line=self.state.line)
-
-    def combine_of(self, helper: str) -> str | None:
-        """The IR op that a two-argument helper function of Inductor computes, if it is a single op."""
-        node = self.state.helpers.get(helper)
-        match node:
-            case ast.FunctionDef(body=[ast.Assign(value=ast.BinOp(op=op)), ast.Return()]):
-                return BINARY.get(type(op).__name__)
-            case ast.FunctionDef(body=[ast.Assign(value=ast.Call(func=func)), ast.Return()]):
-                return CALLS.get(_dotted(func))
-        return None
-
-    def loop(self, node: ast.For, body: list[ast.stmt]) -> None:
-        """One pass over the body stands for all blocks; accumulators become reductions."""
-        self.state.scope[ast.unparse(node.target)] = sympy.Integer(0)
-        self.block(body)
-
-    def effect(self, call: ast.Call) -> None:
-        function = _dotted(call.func)
-        if function == "tl.store":
-            self.store(call)
-        elif function == "tl.device_assert":
-            self.bound(call.args[0])
-        elif function.startswith("tl.atomic"):
-            raise AtomicStore(function=function, line=self.state.line)
-        elif function not in ("tl.debug_barrier", "tl.static_assert"):
-            raise UnsupportedOperation(function=function, line=self.state.line)
-
-    def bound(self, node: ast.expr) -> None:
-        """`(0 <= v) & (v < n)`, perhaps or-ed with the negation of a range mask, bounds the index value v."""
-        for part in ast.walk(node):
-            match part:
-                case ast.Compare(
-                    left=ast.Name(id=name), ops=[ast.Lt()], comparators=[ast.Constant(value=int(limit))]
-                ):
-                    if isinstance(value := self.state.scope.get(name), str):
-                        self.state.bounds[value] = limit
-
-    def store(self, call: ast.Call) -> None:
-        param, index = self.address(call.args[0])
-        value = self.operand(self.eval(call.args[1]))
-        if len(call.args) > 2 and self.mask(call.args[2]):
-            raise self.unsupported("a store under a computed mask")
-        self.state.body.append(Store(param, index, value, self.state.line))
-
-    # Expressions
-
     def eval(self, node: ast.expr, name: str | None = None) -> object:
+        """Meaning of an expression; a value it forms is called `name`."""
         match node:
             case ast.Constant(value=value):
                 return value
@@ -253,6 +75,7 @@ class _Evaluator:
                 raise self.unsupported(f"`{ast.unparse(node)}`")
 
     def unary(self, op: str, value: object, name: str | None) -> object:
+        """Meaning of a prefix operator."""
         if value is IN_RANGE:
             return value
         if isinstance(value, int | float) and not isinstance(value, bool) and op == "USub":
@@ -262,6 +85,7 @@ class _Evaluator:
         return self.compute(UNARY[op], [value], name)
 
     def binary(self, op: str, left: object, right: object, name: str | None) -> object:
+        """Meaning of an infix operator."""
         if left is IN_RANGE:
             return right
         if right is IN_RANGE:
@@ -273,6 +97,7 @@ class _Evaluator:
         return self.compute(BINARY[op], [left, right], name)
 
     def index_arithmetic(self, op: str, left: sympy.Expr, right: sympy.Expr) -> sympy.Expr:
+        """Arithmetic on index expressions."""
         match op:
             case "Add":
                 return left + right
@@ -287,6 +112,7 @@ class _Evaluator:
         raise self.unsupported(f"{op} in an index expression")
 
     def compare(self, op: str, left: object, right: object, name: str | None) -> object:
+        """Meaning of a comparison: a guard of the range end, or a boolean value."""
         if isinstance(left, sympy.Symbol) and op == "Lt" and isinstance(right, int):
             entry = self.state.ranges.get(left.name)
             if entry is not None and entry.extent == right:
@@ -294,6 +120,7 @@ class _Evaluator:
         return self.compute(COMPARE[op], [left, right], name)
 
     def accumulate(self, op: str, left: object, right: object) -> object:
+        """The carried value after its update."""
         carried, value = (left, right) if isinstance(left, Accumulator) else (right, left)
         assert isinstance(carried, Accumulator)
         if carried.kind is not None:
@@ -307,7 +134,8 @@ class _Evaluator:
         return replace(carried, kind=ACCUMULATE[op], args=(source,))
 
     def call(self, node: ast.Call, name: str | None) -> object:
-        function = _dotted(node.func)
+        """Meaning of a call."""
+        function = dotted(node.func)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
             return self.cast(node.func.value, node.args[0], name)
         if function in ("tl.broadcast_to", "tl.reshape", "tl.trans", "tl.expand_dims", "tl.view",
@@ -331,7 +159,8 @@ class _Evaluator:
             return self.binary("FloorDiv", left, right, name)
         if function in ("float", "tl.constexpr"):
             text = node.args[0]
-            return float(text.value) if isinstance(text, ast.Constant) else self.eval(text)
+            is_word = isinstance(text, ast.Constant) and isinstance(text.value, str)
+            return float(ast.literal_eval(text)) if is_word else self.eval(text)
         if "rand" in function:
             raise RandomNumbers(function=function, line=self.state.line)
         if function in CALLS:
@@ -342,6 +171,7 @@ class _Evaluator:
         raise UnsupportedOperation(function=function or ast.unparse(node.func), line=self.state.line)
 
     def cast(self, value_node: ast.expr, dtype_node: ast.expr, name: str | None) -> object:
+        """Meaning of `value.to(dtype)`."""
         value = self.eval(value_node, f"{name}_raw" if name else None)
         dtype = triton_dtype(ast.unparse(dtype_node))
         if isinstance(value, Const | bool | int | float):
@@ -357,6 +187,7 @@ class _Evaluator:
         return self.emit(Compute(self.name(name), "cast", (source,), dtype, self.state.line))
 
     def load(self, node: ast.Call, name: str | None) -> object:
+        """A load, as a value."""
         param, index = self.address(node.args[0])
         mask = self.mask(node.args[1]) if len(node.args) > 1 else None
         other = next((self.eval(k.value) for k in node.keywords if k.arg == "other"), None)
@@ -365,6 +196,7 @@ class _Evaluator:
         return self.emit(Load(self.name(name), param, index, dtype, mask, fill, self.state.line))
 
     def full(self, node: ast.Call, function: str) -> object:
+        """A literal, a guard, or the start of a loop-carried value."""
         shape = ast.unparse(node.args[0])
         value = 0 if function == "tl.zeros" else self.eval(node.args[1])
         dtype = triton_dtype(ast.unparse(node.args[-1]))
@@ -376,15 +208,18 @@ class _Evaluator:
         return Accumulator(constant) if "R0_BLOCK" in shape or self.opens_accumulator() else constant
 
     def opens_accumulator(self) -> bool:
+        """Whether the current line defines a loop-carried value."""
         return self.state.line.startswith("_tmp")
 
     def where(self, node: ast.Call, name: str | None) -> object:
+        """A selection; under a guard it is its first branch."""
         condition, then, other = (self.eval(arg) for arg in node.args)
         if condition is IN_RANGE:
             return then
         return self.compute("where", [condition, then, other], name)
 
     def reduce(self, kind: str, value: object, name: str | None) -> object:
+        """A reduction of a value, or of what a loop carried."""
         if isinstance(value, Accumulator):
             if value.kind is None or (value.kind != kind and value.kind != "dot"):
                 raise self.unsupported("a reduction of a loop-carried value of another kind")
@@ -394,6 +229,7 @@ class _Evaluator:
         return self.emit(Reduce(self.name(name), kind, args, self.dtype(args[0]), self.state.line))
 
     def compute(self, op: str, values: list[object], name: str | None) -> str | Const:
+        """An elementwise op as a new value, or the literal it folds to."""
         values = [self.settle(value) for value in values]
         args = tuple(self.operand(value) for value in values)
         if (folded := fold(op, args)) is not None:
@@ -412,8 +248,6 @@ class _Evaluator:
             dtype = "float32"
         return self.emit(Compute(self.name(name), op, args, dtype, self.state.line))
 
-    # Helpers
-
     def settle(self, value: object, name: str | None = None) -> object:
         """A dot's accumulator read outside its loop is the dot."""
         if isinstance(value, Accumulator):
@@ -425,6 +259,7 @@ class _Evaluator:
         return value
 
     def address(self, node: ast.expr) -> tuple[str, sympy.Expr]:
+        """Pointer parameter and index expression of an address."""
         match node:
             case ast.BinOp(left=ast.Name(id=param), op=ast.Add(), right=index) if param in self.state.params:
                 return param, self.index(index)
@@ -440,15 +275,15 @@ class _Evaluator:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self.index(operand)
             case ast.Call(func=ast.Attribute(attr="to" | "broadcast_to", value=inner)) if (
-                _dotted(inner) != "tl"
+                dotted(inner) != "tl"
             ):
                 return self.index(inner)
-            case ast.Call(args=[inner, *_]) if _dotted(node.func) in (
+            case ast.Call(args=[inner, *_]) if dotted(node.func) in (
                 "tl.broadcast_to",
                 "tl.reshape",
                 "tl.full",
             ):
-                return self.index(inner if _dotted(node.func) != "tl.full" else node.args[1])
+                return self.index(inner if dotted(node.func) != "tl.full" else node.args[1])
         value = self.eval(node)
         if isinstance(value, str):
             return sympy.Symbol(value, integer=True)
@@ -459,12 +294,14 @@ class _Evaluator:
         raise self.unsupported(f"the index `{ast.unparse(node)}`")
 
     def mask(self, node: ast.expr) -> str | None:
+        """Name of the condition under which a load reads, None where it always does."""
         value = self.eval(node)
         if value is None or value is IN_RANGE:
             return None
         return str(self.operand(value))
 
     def operand(self, value: object) -> Operand:
+        """A meaning as an operand of a statement."""
         match self.settle(value):
             case str(name):
                 return name
@@ -481,15 +318,18 @@ class _Evaluator:
         raise self.unsupported("a value that only guards the range ends")
 
     def dtype(self, value: Operand) -> str:
+        """Triton dtype of an operand."""
         return value.dtype if isinstance(value, Const) else self.state.dtypes[value]
 
     def number(self, node: ast.expr) -> int:
+        """A compile-time integer."""
         value = self.eval(node)
         if isinstance(value, int):
             return value
         raise self.unsupported(f"the extent `{ast.unparse(node)}`")
 
     def find(self, name: Operand) -> Statement | None:
+        """The statement that defines a value."""
         return next((s for s in reversed(self.state.body) if s.name == name), None)
 
     def name(self, wanted: str | None) -> str:
@@ -500,6 +340,7 @@ class _Evaluator:
         return f"tmp_{self.state.fresh}"
 
     def emit(self, statement: Load | Index | Compute | Reduce | Scan) -> str:
+        """Append a statement; its name."""
         self.state.body.append(statement)
         self.state.dtypes[statement.name] = statement.dtype
         if statement.name.startswith("tmp"):
@@ -507,20 +348,9 @@ class _Evaluator:
         return statement.name
 
     def unsupported(self, what: str) -> UnsupportedSyntax:
+        """The refusal of a construct, with the current line."""
         return UnsupportedSyntax(what=what, line=self.state.line)
-
-
-def _range_of(target: str, suffix: str) -> str | None:
-    """`xindex` -> `x`, `r0_index` -> `r0`, `rindex` -> `r`; None for other names."""
-    if not target.endswith(suffix):
-        return None
-    stem = target[: -len(suffix)].rstrip("_")
-    return stem if stem in ("x", "y", "z", "r") or (stem.startswith("r") and stem[1:].isdigit()) else None
 
 
 def _is_index(value: object) -> bool:
     return isinstance(value, sympy.Expr) or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _elements(node: ast.expr) -> list[ast.expr]:
-    return list(node.elts) if isinstance(node, ast.Tuple) else [node]
