@@ -60,6 +60,12 @@ class Access:
         """Axes that drive a dim, in memory order."""
         return tuple(dim.axis for dim in self.dims if dim.axis is not None)
 
+    def settled(self, blocks: dict[Axis, int]) -> Access:
+        """The same access with the widest of its dims of stride 1 last (overlapping windows have several)."""
+        ties = [dim for dim in self.dims if dim.stride == 1]
+        ties.sort(key=lambda dim: blocks[dim.axis] if dim.axis else 1)
+        return replace(self, dims=(*self.dims[: len(self.dims) - len(ties)], *ties))
+
     @property
     def open_last(self) -> bool:
         """Whether the last dim has stride 1 and nothing drives it, so that it can hold the padding lanes."""

@@ -104,9 +104,9 @@ def _options(
     if not axis.reduced:
         return powers
     if model.dots:
-        return [p for p in powers if MIN_CONTRACTION_BLOCK <= p <= MAX_CONTRACTION_BLOCK] or [
-            MIN_CONTRACTION_BLOCK
-        ]
+        wide = [p for p in powers if MIN_CONTRACTION_BLOCK <= p <= MAX_CONTRACTION_BLOCK]
+        alone = sum(a.reduced for a in axes) == 1
+        return ([] if alone else [1]) + (wide or [MIN_CONTRACTION_BLOCK])
     return [cover] if whole else powers[3:] or powers
 
 
@@ -127,6 +127,11 @@ def _first_best(cost: Sizes, blocks: dict[Axis, Sizes], axes: tuple[Axis, ...]) 
     best = np.flatnonzero(cost <= cost.min() * (1 + 1e-9))
     keys = [[-int(blocks[axis][i]) for axis in reversed(axes)] for i in best]
     return int(best[min(range(len(keys)), key=keys.__getitem__)])
+
+
+def _wide(role: tuple[Axis, ...], blocks: dict[Axis, Sizes]) -> Sizes:
+    """How many axes of a contraction role have a block above 1."""
+    return sum(((blocks[a] > 1).astype(np.int64) for a in role), np.zeros_like(next(iter(blocks.values()))))
 
 
 class _Model:
@@ -179,8 +184,9 @@ class _Model:
                     padded = padded * blocks[axis]
                 ok &= padded <= MAX_TILE_ELEMENTS
         for dot in self.dots:
-            for role in (dot.m, dot.n, dot.k, dot.batch):
-                ok &= sum((blocks[a] > 1).astype(np.int64) for a in role) <= (1 if role else 0)
+            for role in (dot.m, dot.n, dot.batch):
+                ok &= _wide(role, blocks) <= 1
+            ok &= _wide(dot.k, blocks) == 1
         return ok
 
     def live_bytes(self, blocks: dict[Axis, Sizes]) -> Sizes:
@@ -239,31 +245,25 @@ class _Model:
         trips = self.trips(blocks)
         for access in self.accesses:
             elements = self.elements(access.axes, blocks)
-            last = access.dims[-1] if access.dims else None
-            run = (
-                self.exact(last.axis, blocks)
-                if last and last.axis and last.stride == 1
-                else np.ones_like(total)
-            )
-            if (
-                last
-                and last.axis
-                and len(access.dims) > 1
-                and access.dims[-2].axis
-                and access.dims[-2].stride == last.axis.extent
-            ):
-                contiguous = np.where(
-                    blocks[last.axis] >= last.axis.extent, self.exact(access.dims[-2].axis, blocks), 1
-                )
-                run = run * contiguous
+            run = self.run(access, blocks)
             sticks = (elements // np.maximum(run, 1)) * -(-run * access.bytes // stick)
-            repeats = np.where(any(a.reduced for a in self._axes_of(access)), trips, 1)
+            repeats = np.where(any(a.reduced for a in access.axes), trips, 1)
             total = total + sticks * stick * repeats
             transfers = transfers + repeats
         return total, transfers
 
-    def _axes_of(self, access: Access) -> tuple[Axis, ...]:
-        return access.axes
+    def run(self, access: Access, blocks: dict[Axis, Sizes]) -> Sizes:
+        """Elements of one tile that follow each other in memory."""
+        run = np.ones_like(next(iter(blocks.values())))
+        whole = run > 0
+        expected = 1
+        for dim in sorted(access.dims, key=lambda d: (d.stride, -d.extent)):
+            if dim.axis is None or dim.stride != expected:
+                break
+            run = np.where(whole, run * self.exact(dim.axis, blocks), run)
+            whole &= blocks[dim.axis] >= dim.axis.extent
+            expected = dim.stride * dim.axis.extent
+        return run
 
     def arithmetic(self, blocks: dict[Axis, Sizes]) -> Sizes:
         """Cycles of one parallel tile on the vector and systolic units."""

@@ -130,7 +130,7 @@ def _region(
     accesses = accesses_of(kernel, axes, memory, numel)
     single = forced_single(accesses, kernel, varies)
     tiling = plan(kernel, axes, accesses, varies, single, target, blocks)
-    return _Region(axes, kernel, varies, accesses, tiling)
+    return _Region(axes, kernel, varies, tuple(a.settled(tiling.blocks) for a in accesses), tiling)
 
 
 def _span(buffer: Buffer) -> int:
