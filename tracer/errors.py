@@ -41,5 +41,7 @@ class HarvestError(Exception):
         return _rebuild, (type(self), self.op, self.line, self.fields)
 
 
-def _rebuild(cls: type[HarvestError], op: str | None, line: str | None, fields: dict[str, object]) -> HarvestError:
+def _rebuild(
+    cls: type[HarvestError], op: str | None, line: str | None, fields: dict[str, object]
+) -> HarvestError:
     return cls(op=op, line=line, **fields)

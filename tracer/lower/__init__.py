@@ -1,0 +1,1 @@
+"""From Spyre-aware Triton to KTIR."""

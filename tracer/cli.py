@@ -1,0 +1,291 @@
+"""The `harvest` command. Only this module prints; what it shows is made in `report/`.
+
+Exit codes: 0 all well, 1 an op has no kernel or a check failed, 2 interrupted, 3 internal error, 4 usage, 5 nothing harvested.
+Nothing heavy is imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+import tracer
+from tracer.errors import HarvestError
+
+if TYPE_CHECKING:
+    from tracer.pipeline import Options, Report
+
+
+class Exit(IntEnum):
+    """Exit codes of the command."""
+
+    OK = 0
+    FAILED = 1
+    INTERRUPTED = 2
+    INTERNAL = 3
+    USAGE = 4
+    NOTHING = 5
+
+
+class Dtype(StrEnum):
+    """Dtypes that a model is built in."""
+
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP32 = "fp32"
+
+
+UsageError = typer.BadParameter.__mro__[1]
+"""What the option parser raises for a wrong command line; typer has no public name for it."""
+
+USAGE_CODES = ("HV101", "HV102", "HV103", "HV104", "HV107", "HV108", "HV5", "HV9")
+"""Refusals that concern what the user gave; others mean that nothing could be harvested."""
+
+EPILOG = """Examples:
+
+harvest --model Meta-Llama-3.1-8B-Instruct
+
+harvest --model granite --layers 2 --out /tmp/granite --jobs 2
+
+harvest --model ./my-model --only 'torch.nn.functional.*' --dry-run --json"""
+
+app = typer.Typer(
+    name="harvest", add_completion=True, no_args_is_help=False, pretty_exceptions_enable=False, epilog=EPILOG
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        def known(name: str) -> str:
+            try:
+                return version(name)
+            except PackageNotFoundError:
+                return "absent"
+
+        others = ", ".join(f"{name} {known(name)}" for name in ("torch", "triton", "transformers", "xdsl"))
+        typer.echo(f"harvest {tracer.__version__} ({others})")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def harvest(
+    context: typer.Context,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Hub id, local path, bundled preset or transformers model_type; may be repeated."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Output directory.")] = Path("harvested"),
+    dtype: Annotated[Dtype, typer.Option(help="Dtype of the model.")] = Dtype.FP16,
+    seq_len: Annotated[int, typer.Option(min=1, help="Tokens of the prefill.")] = 12,
+    batch: Annotated[int, typer.Option(min=1, help="Sequences at a time.")] = 1,
+    max_cache_len: Annotated[int, typer.Option(min=1, help="Tokens that the static cache holds.")] = 2048,
+    phases: Annotated[str, typer.Option(help="Phases to trace, separated by commas.")] = "prefill,decode",
+    layers: Annotated[int | None, typer.Option(min=1, help="Keep only the first N layers.")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only ops whose name holds or matches PATTERN.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes; the result is the same.")] = 1,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds for one op; 0 is no limit.")] = 300.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do everything but write.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a model on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Make everything again; overwrite edited files.")
+    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Never ask the network.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show versions.")
+    ] = False,
+) -> None:
+    """Harvest the kernels of Hugging Face models for IBM Spyre: one folder for every distinct op."""
+    if debug:
+        os.environ["HARVEST_DEBUG"] = "1"
+    if context.invoked_subcommand is not None:
+        return
+    if not model:
+        raise typer.BadParameter("it is missing.", context, param_hint="--model")
+    wanted = tuple(dict.fromkeys(phase.strip() for phase in phases.split(",") if phase.strip()))
+    from tracer.pipeline import PHASES, Options
+
+    if not wanted or not set(wanted) <= set(PHASES):
+        raise typer.BadParameter(f"choose from {', '.join(PHASES)}.", context, param_hint="--phases")
+    options = Options(
+        out=out,
+        dtype=dtype.value,
+        seq_len=seq_len,
+        batch=batch,
+        max_cache_len=max_cache_len,
+        phases=wanted,
+        layers=layers,
+        only=only,
+        jobs=jobs,
+        dry_run=dry_run,
+        force=force,
+        offline=offline,
+        timeout=timeout,
+    )
+    raise typer.Exit(_harvest(model, options, as_json=as_json, quiet=quiet))
+
+
+def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool) -> int:
+    from rich.console import Console
+
+    from tracer import report
+    from tracer.pipeline import harvest_model
+    from tracer.report.progress import ProgressPrinter
+
+    # A request to end is as good as Ctrl-C: what is finished is kept.
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    errors = Console(stderr=True)
+    reports: list[Report] = []
+    codes: list[int] = []
+    with ProgressPrinter(errors, quiet) as progress:
+        for model in models:
+            progress.started(model)
+            try:
+                done = harvest_model(model, options, progress)
+            except HarvestError as error:
+                codes.append(_refuse(error))
+                continue
+            reports.append(done)
+            codes.append(_code(done))
+            if _debug():
+                for result in done.results:
+                    if result.trace:
+                        errors.print(
+                            f"{result.name}\n{result.trace}", markup=False, highlight=False, soft_wrap=True
+                        )
+            if as_json:
+                typer.echo(json.dumps(report.as_json(done)))
+            if done.interrupted:
+                break
+    if reports and not quiet and not as_json:
+        Console().print(report.table(reports))
+    return _worst(codes)
+
+
+def _code(report: Report) -> int:
+    if report.interrupted:
+        return Exit.INTERRUPTED
+    statuses = [op.status for op in report.entry.ops.values()]
+    if not report.results and not report.resumed:
+        return Exit.NOTHING
+    if "ok" not in statuses:
+        return Exit.NOTHING
+    return Exit.OK if all(status in ("ok", "view") for status in statuses) else Exit.FAILED
+
+
+def _worst(codes: list[int]) -> int:
+    order = (Exit.INTERRUPTED, Exit.INTERNAL, Exit.USAGE, Exit.NOTHING, Exit.FAILED)
+    return next((code for code in order if code in codes), Exit.OK)
+
+
+def _refuse(error: HarvestError) -> int:
+    if _debug():
+        traceback.print_exc()
+    typer.echo(str(error), err=True)
+    return Exit.USAGE if error.code.startswith(USAGE_CODES) else Exit.NOTHING
+
+
+def _debug() -> bool:
+    return os.environ.get("HARVEST_DEBUG", "") not in ("", "0")
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="The checks as JSON.")] = False) -> None:
+    """Check versions, templates, and every private name that capture relies on."""
+    from tracer.report.doctor import examine
+
+    checks = examine()
+    if as_json:
+        typer.echo(json.dumps([{"name": c.name, "ok": c.ok, "detail": c.detail} for c in checks]))
+    else:
+        for check in checks:
+            typer.echo(f"{'ok ' if check.ok else 'BAD'}  {check.name}: {check.detail}")
+    raise typer.Exit(Exit.OK if all(check.ok for check in checks) else Exit.FAILED)
+
+
+class Part(StrEnum):
+    """Files of a folder that `harvest show` prints."""
+
+    INDUCTOR = "inductor"
+    TRITON = "triton"
+    WRAPPER = "wrapper"
+    KTIR = "ktir"
+    TEST = "test"
+    ENTRY = "entry"
+
+
+@app.command()
+def show(
+    op: Annotated[str, typer.Argument(help="Name of an op, or a part of it.")],
+    part: Annotated[
+        Part, typer.Option("--stage", "-s", help="What to print; `entry` is what kernels.json says.")
+    ] = Part.TRITON,
+    model: Annotated[str | None, typer.Option(help="Only ops of this model.")] = None,
+    out: Annotated[Path, typer.Option(help="Output directory.")] = Path("harvested"),
+) -> None:
+    """Print what a stage made of an op."""
+    from tracer.report.show import find, text
+
+    for found in find(out, op, model):
+        typer.echo(text(out, found, part.value), nl=False)
+
+
+@app.command()
+def lower(
+    file: Annotated[Path, typer.Argument(help="A folder, or the triton_kernel.py in it.")],
+    kernel: Annotated[str | None, typer.Option(help="Only the kernel of this name.")] = None,
+) -> None:
+    """Lower the Triton kernels of a folder again and print their KTIR."""
+    from tracer.emit.read_folder import read_kernels
+    from tracer.lower import lower as lower_kernel
+    from tracer.target import SPYRE
+
+    kernels = {found.name: found for found in read_kernels(file if file.is_dir() else file.parent)}
+    if kernel is not None and kernel not in kernels:
+        raise typer.BadParameter(f"choose from {', '.join(kernels)}.", param_hint="--kernel")
+    for name, found in kernels.items():
+        if kernel in (None, name):
+            typer.echo(lower_kernel(found, SPYRE).text, nl=False)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command and exit with one of `Exit`."""
+    try:
+        code = app(args=arguments, prog_name="harvest", standalone_mode=False)
+    except UsageError as error:
+        error.show()  # type: ignore[attr-defined]
+        code = Exit.USAGE
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("interrupted; run the same command again to go on.", err=True)
+        code = Exit.INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = Exit.OK
+    except HarvestError as error:
+        code = _refuse(error)
+    except Exception as error:
+        if _debug():
+            traceback.print_exc()
+        typer.echo(
+            f"internal error: {type(error).__name__}: {error}. Try: --debug shows the traceback; report it.",
+            err=True,
+        )
+        code = Exit.INTERNAL
+    sys.exit(int(code or 0))
+
+
+if __name__ == "__main__":
+    main()

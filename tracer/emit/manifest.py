@@ -1,0 +1,199 @@
+"""harvested/kernels.json: every op of every model, its status and its evidence.
+
+The text is sorted and stable: one fact a line, names in natural order (`add.2` before `add.10`), lists of plain values on
+one line. A model's entry is merged into the registry; the others stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tracer.emit.errors import BrokenSum, MalformedManifest, UnwritableFolder
+
+SCHEMA = 1
+FILE = "kernels.json"
+Status = Literal["ok", "view", "extern", "refused", "failed"]
+STATUSES: tuple[Status, ...] = ("ok", "view", "extern", "refused", "failed")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One op of a model.
+
+    `calls` is how often both phases together make it. `digest` is the folder's (see `digest.files_digest`), `files` those
+    of its files, `stages` the kernels in launch order. `tiers` is written by validation and carried along. An op that is not
+    `ok` or `view` says why in `code` (a refusal's code, an ATen op or a stage) and `reason`.
+    """
+
+    status: Status
+    identity: str
+    calls: int
+    phases: tuple[str, ...]
+    modules: tuple[str, ...]
+    digest: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
+    code: str = ""
+    reason: str = ""
+    tiers: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready form without empty fields."""
+        data: dict[str, Any] = {
+            "status": self.status,
+            "code": self.code,
+            "reason": self.reason,
+            "identity": self.identity,
+            "calls": self.calls,
+            "phases": list(self.phases),
+            "modules": list(self.modules),
+            "digest": self.digest,
+            "files": dict(self.files),
+            "stages": list(self.stages),
+            "tiers": dict(self.tiers),
+        }
+        return {key: value for key, value in data.items() if value or key in ("status", "identity", "calls")}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+        """The entry that `to_json` described."""
+        return cls(
+            status=data["status"],
+            identity=data["identity"],
+            calls=data["calls"],
+            phases=tuple(data.get("phases", ())),
+            modules=tuple(data.get("modules", ())),
+            digest=data.get("digest", ""),
+            files=data.get("files", {}),
+            stages=tuple(data.get("stages", ())),
+            code=data.get("code", ""),
+            reason=data.get("reason", ""),
+            tiers=data.get("tiers", {}),
+        )
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One model: digest of its configuration, the options of the harvest, and its ops by name."""
+
+    config: str
+    options: Mapping[str, Any]
+    ops: Mapping[str, Entry]
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Number of calls by status; `total` is their sum."""
+        found: Counter[str] = Counter()
+        for entry in self.ops.values():
+            found[entry.status] += entry.calls
+        return {**{status: found[status] for status in STATUSES if found[status]}, "total": found.total()}
+
+    def check(self, model: str, recorded: int) -> None:
+        """Raise BrokenSum unless exactly `recorded` calls are accounted for."""
+        if (accounted := self.calls["total"]) != recorded:
+            raise BrokenSum(model=model, recorded=recorded, accounted=accounted)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready form, ops in natural order."""
+        names = sorted(self.ops, key=natural)
+        return {
+            "config": self.config,
+            "options": dict(self.options),
+            "calls": self.calls,
+            "ops": {name: self.ops[name].to_json() for name in names},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ModelEntry:
+        """The entry that `to_json` described."""
+        ops = {name: Entry.from_json(entry) for name, entry in data["ops"].items()}
+        return cls(data["config"], data.get("options", {}), ops)
+
+
+Registry = dict[str, ModelEntry]
+
+
+def read(out: Path) -> Registry:
+    """The registry of an output directory; empty where there is none yet.
+
+    Raises:
+        MalformedManifest: the file is no registry of this schema.
+    """
+    path = out / FILE
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            raise MalformedManifest(
+                path=path, detail=f"schema {data['schema']}, and this tool writes {SCHEMA}"
+            )
+        return {model: ModelEntry.from_json(entry) for model, entry in data["models"].items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MalformedManifest(path=path, detail=f"{type(error).__name__}: {error}") from error
+
+
+def write(out: Path, registry: Mapping[str, ModelEntry]) -> bool:
+    """Write the registry at once or not at all; True if its text changed."""
+    models = {model: registry[model].to_json() for model in sorted(registry, key=natural)}
+    return write_text(out / FILE, dump({"schema": SCHEMA, "models": models}))
+
+
+def write_text(path: Path, text: str) -> bool:
+    """Replace a file atomically; True if its text changed.
+
+    Raises:
+        UnwritableFolder: the directory does not take it.
+    """
+    try:
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise UnwritableFolder(folder=path.parent, detail=error.strerror or str(error)) from error
+    return True
+
+
+def numbered(registry: Mapping[str, ModelEntry], model: str) -> dict[str, str]:
+    """Names given before, by identity."""
+    entry = registry.get(model)
+    return {op.identity: name for name, op in entry.ops.items()} if entry else {}
+
+
+def natural(name: str) -> tuple[Any, ...]:
+    """Sort key in which numbers inside names count as numbers."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name))
+
+
+def dump(value: Any) -> str:
+    """JSON text with one fact a line."""
+    return _dump(value, 0) + "\n"
+
+
+def _dump(value: Any, depth: int) -> str:
+    indent, close = "  " * (depth + 1), "  " * depth
+    if isinstance(value, dict) and value:
+        items: Iterable[str] = (
+            f"{indent}{json.dumps(str(key))}: {_dump(item, depth + 1)}" for key, item in value.items()
+        )
+        return "{\n" + ",\n".join(items) + f"\n{close}}}"
+    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        return "[\n" + ",\n".join(f"{indent}{_dump(item, depth + 1)}" for item in value) + f"\n{close}]"
+    return json.dumps(value)

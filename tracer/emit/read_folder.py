@@ -1,0 +1,71 @@
+"""Read a generated folder back: its stages as SpyreKernels, without running any of its code."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+from tracer.emit.errors import NoFolder
+from tracer.emit.layout import definitions
+from tracer.rewrite.kernel import Parameter, Plan, SpyreKernel
+
+
+def read_kernels(folder: Path) -> tuple[SpyreKernel, ...]:
+    """The kernels of a folder in launch order, from wrapper.py and triton_kernel.py.
+
+    A plan's numbers are not in the folder; they are 0.
+
+    Raises:
+        NoFolder: `folder` is not what the tool generates.
+    """
+    try:
+        wrapper = _assignments(folder / "wrapper.py")
+        source = (folder / "triton_kernel.py").read_text(encoding="utf-8")
+        functions = {_name(text): text for text in definitions([source])}
+        stages = [_stage(node) for node in wrapper["STAGES"].elts]
+        names = {stage["kernel"] for stage in stages}
+        helpers = [text for name, text in functions.items() if name and name not in names]
+        kernels = []
+        for stage in stages:
+            signature = _signature(wrapper, stage["kernel"])
+            values = stage["args"] | stage["constexpr"]
+            parameters = tuple(Parameter(name, kind, values[name]) for name, kind in signature.items())
+            text = "\n\n\n".join([*helpers, functions[stage["kernel"]], ""]).rstrip("\n") + "\n"
+            grid = stage["grid"][0]
+            kernels.append(SpyreKernel(stage["kernel"], text, parameters, grid, Plan(0, grid, 0, 0)))
+    except OSError as error:
+        raise NoFolder(folder=folder, detail=error.strerror or str(error)) from error
+    except (SyntaxError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise NoFolder(folder=folder, detail=f"wrapper.py is not as generated ({error})") from error
+    return tuple(kernels)
+
+
+def _assignments(path: Path) -> dict[str, Any]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _stage(node: ast.Call) -> dict[str, Any]:
+    fields = {keyword.arg: keyword.value for keyword in node.keywords}
+    kernel = fields.pop("kernel")
+    if not isinstance(kernel, ast.Attribute):
+        raise ValueError("a stage names no kernel")
+    return {"kernel": kernel.attr, **{str(name): ast.literal_eval(value) for name, value in fields.items()}}
+
+
+def _signature(wrapper: dict[str, Any], kernel: str) -> dict[str, str]:
+    if "SIGNATURE" in wrapper:
+        return ast.literal_eval(wrapper["SIGNATURE"])  # type: ignore[no-any-return]
+    return ast.literal_eval(wrapper["SIGNATURES"])[kernel]  # type: ignore[no-any-return]
+
+
+def _name(definition: str) -> str:
+    (node,) = ast.parse(definition).body
+    return node.name if isinstance(node, ast.FunctionDef) else ""

@@ -1,0 +1,286 @@
+"""Which elements a function reads and writes, over all cores and loop iterations, without running its arithmetic.
+
+Accesses are kept as boxes of the views they go through. Where all accesses of an argument go through views of one
+layout, questions are answered on the grid that the boxes' edges cut out; only mixed layouts and indirect accesses
+need a map of single elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from xdsl.ir import Operation
+
+from tracer.ktir import dialect as ktdp
+from tracer.ktir.affine import order_points, set_box, set_points
+from tracer.ktir.diagnostics import KtirError, at
+from tracer.ktir.simulator.access import _clip, check_box, check_points
+from tracer.ktir.simulator.compile import compile_function
+from tracer.ktir.simulator.dtypes import Element
+from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
+from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
+from tracer.ktir.simulator.run import Function
+from tracer.ktir.simulator.schedule import run_cores
+from tracer.ktir.simulator.session import Session
+from tracer.ktir.simulator.slices import addressing
+from tracer.target import SPYRE
+
+Layout = tuple[tuple[int, int], ...]
+Boxes = list[tuple[tuple[int, ...], tuple[int, ...]]]
+
+_UNBOUNDED = 1 << 62
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Elements that a question found: how many, and the coordinates of the first. False where there are none."""
+
+    count: int
+    first: tuple[int, ...] | None
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+
+@dataclass
+class AccessMap:
+    """Accesses to one argument: boxes by view geometry (offset, sizes, strides), and single element indices."""
+
+    boxes: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Boxes] = field(default_factory=dict)
+    points: list[np.ndarray] = field(default_factory=list)
+
+    def counts(self, shape: Sequence[int], stride: Sequence[int]) -> tuple[np.ndarray, list[np.ndarray]] | None:
+        """Accesses per cell and the cells' extents per axis, where one view layout equals `shape` and `stride`."""
+        if self.points or len(self.boxes) != 1:
+            return None
+        ((offset, sizes, strides),) = self.boxes
+        if offset != 0 or coalesced(sizes, strides) != coalesced(shape, stride):
+            return None
+        boxes = self.boxes[(offset, sizes, strides)]
+        cuts = [
+            np.unique([0, n, *(b[0][a] for b in boxes), *(b[0][a] + b[1][a] for b in boxes)])
+            for a, n in enumerate(sizes)
+        ]
+        cells = np.zeros([len(c) - 1 for c in cuts], dtype=np.int32)
+        for lo, extent in boxes:
+            window = tuple(
+                slice(int(np.searchsorted(c, b)), int(np.searchsorted(c, b + n)))
+                for c, b, n in zip(cuts, lo, extent, strict=True)
+            )
+            cells[window] += 1
+        return cells, cuts
+
+    def element_counts(self, numel: int) -> Tensor:
+        """Accesses per element of the memory, for any mixture of layouts."""
+        out = torch.zeros(max(numel, self.reach()), dtype=torch.int16)
+        for (offset, _, strides), boxes in self.boxes.items():
+            for lo, extent in boxes:
+                start = offset + sum(b * s for b, s in zip(lo, strides, strict=True))
+                _bump(out, start, extent, strides)
+        for addresses in self.points:
+            out.index_add_(0, torch.from_numpy(addresses), torch.ones(len(addresses), dtype=torch.int16))
+        return out
+
+    def reach(self) -> int:
+        """One more than the highest element index accessed."""
+        top = 0
+        for (offset, _, strides), boxes in self.boxes.items():
+            for lo, extent in boxes:
+                top = max(top, 1 + offset + sum((b + max(0, (n - 1) if s > 0 else 0)) * s for b, n, s in zip(lo, extent, strides, strict=True)))
+        return max([top, *(int(p.max()) + 1 for p in self.points if len(p))])
+
+    def missing(self, shape: Sequence[int], stride: Sequence[int], *, wanted: str = "zero") -> Missing:
+        """Elements of a tensor of this shape and stride that have no access (`zero`) or several (`many`)."""
+        size = int(np.prod(shape, dtype=np.int64))
+        if size == 0:
+            return Missing(0, None)
+        if not self.boxes and not self.points:
+            return Missing(size if wanted == "zero" else 0, (0,) * len(shape) if wanted == "zero" else None)
+        if (found := self.counts(shape, stride)) is not None:
+            cells, cuts = found
+            bad = cells == 0 if wanted == "zero" else cells > 1
+            if not bad.any():
+                return Missing(0, None)
+            volume = np.ones([1] * cells.ndim, dtype=np.int64)
+            for axis, c in enumerate(cuts):
+                volume = volume * np.diff(c).reshape([-1 if i == axis else 1 for i in range(cells.ndim)])
+            ((_, _, strides),) = self.boxes
+            cell = np.argwhere(bad)[0]
+            address = sum(int(cuts[a][i]) * strides[a] for a, i in enumerate(cell))
+            return Missing(int((volume * bad).sum()), coordinates(address, shape, stride))
+        span = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        counts = torch.as_strided(self.element_counts(span), tuple(shape), tuple(stride))
+        bad_elements = counts == 0 if wanted == "zero" else counts > 1
+        count = int(bad_elements.sum())
+        first = tuple(int(i) for i in torch.nonzero(bad_elements)[0]) if count else None
+        return Missing(count, first)
+
+
+def _bump(out: Tensor, start: int, shape: Sequence[int], strides: Sequence[int]) -> None:
+    flipped = sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0)
+    kept = [(n, abs(s)) for n, s in zip(shape, strides, strict=True) if s]
+    torch.as_strided(out, [n for n, _ in kept], [s for _, s in kept], start + flipped).add_(1)
+
+
+def coalesced(shape: Sequence[int], stride: Sequence[int]) -> Layout:
+    """(extent, stride) pairs, outermost first, unit axes dropped and contiguous neighbours merged."""
+    pairs = sorted(((s, n) for n, s in zip(shape, stride, strict=True) if n != 1), reverse=True)
+    out: list[tuple[int, int]] = []
+    for s, n in pairs:
+        if out and out[-1][1] == s * n:
+            out[-1] = (out[-1][0] * n, s)
+        else:
+            out.append((n, s))
+    return tuple(out)
+
+
+def coordinates(address: int, shape: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
+    """Coordinates of an element index in a tensor of that shape and stride."""
+    out = [0] * len(shape)
+    for axis in sorted(range(len(shape)), key=lambda a: -stride[a]):
+        if shape[axis] > 1 and stride[axis]:
+            out[axis] = min(address // stride[axis], shape[axis] - 1)
+            address -= out[axis] * stride[axis]
+    return tuple(out)
+
+
+@dataclass
+class Coverage:
+    """Reads and writes by argument position. Shapes and strides are those of the argument's tensor, in elements."""
+
+    reads: dict[int, AccessMap] = field(default_factory=dict)
+    writes: dict[int, AccessMap] = field(default_factory=dict)
+
+    def uncovered_writes(self, arg: int, shape: Sequence[int], stride: Sequence[int]) -> Missing:
+        """Elements that nobody writes."""
+        return self.writes.get(arg, AccessMap()).missing(shape, stride)
+
+    def repeated_writes(self, arg: int, shape: Sequence[int], stride: Sequence[int]) -> Missing:
+        """Elements written more than once, by one core or several."""
+        return self.writes.get(arg, AccessMap()).missing(shape, stride, wanted="many")
+
+    def unread(self, arg: int, shape: Sequence[int], stride: Sequence[int]) -> Missing:
+        """Elements that nobody reads."""
+        return self.reads.get(arg, AccessMap()).missing(shape, stride)
+
+
+class _Tracer(Session):
+    """A session that records accesses instead of making them."""
+
+    def __init__(self, program: Any, grid: tuple[int, int, int], positions: dict[str, int]):
+        super().__init__(program, grid, SPYRE, sanitize=False)
+        self.positions = positions
+        self.coverage = Coverage()
+        self._reads: set[Any] = set()
+
+    def typed(self, buffer: Buffer, el: Element) -> Buffer:
+        if buffer.numel != _UNBOUNDED:
+            return super().typed(buffer, el)
+        key = (id(buffer), el.name)
+        if key not in self._typed:
+            other = Buffer(buffer.name, torch.empty(0, dtype=el.dtype))
+            other.numel = _UNBOUNDED
+            self._typed[key] = other
+        return self._typed[key]
+
+    def trace(self, op: Operation, tile: Any) -> None:
+        """Record the access of a load or store."""
+        store = isinstance(op, ktdp.StoreOp)
+        owner = op.operands[-1 if store else 0].owner
+        if not isinstance(owner, ktdp.ConstructAccessTileOp):
+            view, rows = tile
+            check_points(view, rows)
+            self._points(view, rows, store)
+            return
+        view, symbols, *subscripts = tile
+        points = owner.access_tile_set.data
+        box = set_box(points, tuple(symbols))
+        if isinstance(view, Tensor) or view is None:
+            return
+        if box is None:
+            rows = order_points(set_points(points, tuple(symbols)), owner.access_tile_order.data)
+            rows = rows + np.asarray(subscripts, dtype=np.int64)
+            check_points(view, rows)
+            self._points(view, rows, store)
+            return
+        lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
+        if isinstance(view, DistributedView):
+            for part, held in zip(view.parts, view.boxes, strict=True):
+                if (clip := _clip(lo, box.shape, held)) is not None:
+                    self._box(part, clip[1], clip[2], store)
+            return
+        check_box(view, lo, box.shape)
+        self._box(view, lo, box.shape, store)
+
+    def _map(self, view: View, store: bool) -> AccessMap | None:
+        position = self.positions.get(view.buffer.name)
+        if position is None or view.buffer.core is not None:
+            return None
+        side = self.coverage.writes if store else self.coverage.reads
+        return side.setdefault(position, AccessMap())
+
+    def _box(self, view: View, lo: tuple[int, ...], extent: tuple[int, ...], store: bool) -> None:
+        found = self._map(view, store)
+        if found is None or 0 in extent:
+            return
+        geometry = (view.offset, view.sizes, view.strides)
+        if not store:
+            key = (view.buffer.name, geometry, lo, extent)
+            if key in self._reads:
+                return
+            self._reads.add(key)
+        found.boxes.setdefault(geometry, []).append((lo, extent))
+
+    def _points(self, view: View, rows: np.ndarray, store: bool) -> None:
+        found = self._map(view, store)
+        if found is not None:
+            found.points.append(view.offset + rows @ np.asarray(view.strides, dtype=np.int64))
+
+
+def coverage(function: Function, args: Sequence[Any] | None = None, *, grid: Sequence[int] | None = None) -> Coverage:
+    """Trace the accesses of every core of a function.
+
+    `args` are as for `Function.run`; None, as a whole or for one pointer, stands for memory of any size. Tensors
+    are needed only where addresses depend on their elements. Raises KtirError KT304 where an access depends on
+    data that is not given, and the KT2xx of an access outside its view.
+    """
+    parameters = function.op.body.block.args
+    given = list(args) if args is not None else [None] * len(parameters)
+    if len(given) != len(parameters):
+        raise KtirError([at(function.op, "KT216", f"{len(parameters)} arguments are needed, {len(given)} given")])
+    names = [p.name_hint or f"arg{i}" for i, p in enumerate(parameters)]
+    pointers = set(stored_arguments(function.op)) | set(loaded_arguments(function.op))
+    program = compile_function(function.module.module, function.op, keep=addressing(function.op))
+    x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
+    tracer = _Tracer(program, (x, y, z), {n: i for i, n in enumerate(names)})
+    passed: list[Any] = []
+    for i, (name, value) in enumerate(zip(names, given, strict=True)):
+        if value is None:
+            if i not in pointers:
+                raise KtirError([at(function.op, "KT216", f"argument {name} is a number; pass its value")])
+            buffer = Buffer(name, torch.empty(0))
+            buffer.numel = _UNBOUNDED
+            passed.append(Pointer(buffer))
+        elif isinstance(value, Tensor | np.ndarray):
+            from tracer.ktir.simulator.run import ArgumentBuffer
+
+            held = ArgumentBuffer(name, torch.as_tensor(value), copy=False)
+            passed.append(Pointer(held.buffer))
+        else:
+            passed.append(function._number(value, parameters[i].type, name))
+    try:
+        run_cores(tracer, passed)
+    except KtirError as error:
+        if any("setStorage" in d.message or "out of bounds" in d.message for d in error.diagnostics):
+            last = error.diagnostics[-1]
+            from dataclasses import replace
+
+            message = "the address depends on data that is not given; pass the tensor"
+            raise KtirError([replace(last, code="KT304", message=message)]) from None
+        raise
+    return tracer.coverage

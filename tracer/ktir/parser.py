@@ -1,0 +1,217 @@
+"""KTIR text to xDSL IR: xDSL's parser, plus source locations, full SSA names and the spellings in use elsewhere."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Attribute, DenseArrayBase, FileLineColLoc, IndexType, IntAttr, StringAttr, i1, i64
+from xdsl.dialects.linalg import BroadcastOp, ReduceOp, TransposeOp
+from xdsl.dialects.linalg import YieldOp as LinalgYieldOp
+from xdsl.dialects.scf import ForOp, IfOp
+from xdsl.dialects.scf import YieldOp as ScfYieldOp
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.parser import Parser
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Span
+
+from tracer.ktir.extra_ops import MapOp, ReduceManyOp, parse_result_types, parse_typed_operands
+
+_NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+
+
+class KtirParser(Parser):
+    """An xDSL parser that stamps every operation with its place in the file."""
+
+    def __init__(self, ctx: Context, text: str, filename: str):
+        super().__init__(ctx, text, filename)
+        self._filename = filename
+        self._starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Line and column, from 1, of a character position."""
+        line = bisect_right(self._starts, position)
+        return line, position - self._starts[line - 1] + 1
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span.start
+        op = super().parse_operation()
+        if not isinstance(op.location, FileLineColLoc):
+            line, column = self.place(start)
+            op.location = FileLineColLoc(StringAttr(self._filename), IntAttr(line), IntAttr(column))
+        return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        op_type = super()._get_op_by_name(name)
+        # The caller asks the class to parse itself; hand it a stand-in where we take more spellings than xDSL.
+        if name in _SYNTAX and self._current_token.text != "(":
+            return _stand_in(op_type, _SYNTAX[name])
+        return op_type
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        super()._register_ssa_definition(name, values, span)
+        # xDSL drops a trailing `_<number>` from name hints; KTIR keeps names whole.
+        if name[0] in _NAME_START and name.replace("_", "a").isalnum() and name.isascii():
+            for i, value in enumerate(values):
+                value._name = name if len(values) == 1 else f"{name}_{i}"
+
+
+def _stand_in(op_type: type[Operation], syntax: Callable[[Parser], Operation]) -> type[Operation]:
+    return type(
+        op_type.__name__, (), {"parse": staticmethod(syntax), "dialect_name": op_type.dialect_name, "name": op_type.name}
+    )
+
+
+def _integers(parser: Parser, keyword: str) -> list[int]:
+    parser.parse_keyword(keyword)
+    parser.parse_punctuation("=")
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+
+
+def _one(parser: Parser, keyword: str) -> SSAValue:
+    values = parse_typed_operands(parser, keyword)
+    if len(values) != 1:
+        parser.raise_error(f"expected one operand in {keyword}()")
+    return values[0]
+
+
+def _broadcast(parser: Parser) -> Operation:
+    value, init = _one(parser, "ins"), _one(parser, "outs")
+    dims = _integers(parser, "dimensions")
+    parse_result_types(parser)
+    return BroadcastOp(value, init, DenseArrayBase.from_list(i64, dims))
+
+
+def _transpose(parser: Parser) -> Operation:
+    value, init = _one(parser, "ins"), _one(parser, "outs")
+    permutation = _integers(parser, "permutation")
+    parse_result_types(parser)
+    return TransposeOp(value, init, DenseArrayBase.from_list(i64, permutation))
+
+
+def _combiner_name(parser: Parser) -> str | None:
+    """The payload op of the short form `linalg.reduce { arith.addf } ins(...)`."""
+    if not parser.parse_optional_punctuation("{"):
+        return None
+    name = parser.parse_identifier()
+    parser.parse_optional_attr_dict()
+    parser.parse_punctuation("}")
+    return name
+
+
+def _payload(parser: Parser, name: str, types: Sequence[Attribute]) -> Region:
+    """The region that the short form stands for: `name` on all block arguments, yielded."""
+    op_type = parser.ctx.get_optional_op(name)
+    if op_type is None:
+        parser.raise_error(f"operation {name} is not registered")
+    block = Block(arg_types=types)
+    names = ("in", "out") if len(types) == 2 else tuple(f"in{i}" for i in range(len(types)))
+    for arg, hint in zip(block.args, names, strict=True):
+        arg._name = hint
+    try:
+        op = op_type.create(operands=list(block.args), result_types=[types[0]])
+        op.verify()
+    except (VerifyException, ValueError, TypeError) as error:
+        parser.raise_error(f"{name} cannot combine {types[0]}: {error}")
+    block.add_ops([op, LinalgYieldOp(*op.results)])
+    return Region(block)
+
+
+def _element(value: SSAValue) -> Attribute:
+    return value.type.element_type if hasattr(value.type, "element_type") else value.type
+
+
+def _reduce(parser: Parser) -> Operation:
+    name = _combiner_name(parser)
+    inputs, inits = parse_typed_operands(parser, "ins"), parse_typed_operands(parser, "outs")
+    dims = _integers(parser, "dimensions")
+    parse_result_types(parser)
+    if name is not None:
+        if len(inputs) != 1 or len(inits) != 1:
+            parser.raise_error("the short form of linalg.reduce takes one input")
+        region = _payload(parser, name, [_element(inputs[0]), _element(inits[0])])
+    else:
+        args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        region = parser.parse_region(args)
+    if len(inputs) == 1 and len(inits) == 1:
+        return ReduceOp(inputs[0], inits[0], DenseArrayBase.from_list(i64, dims), region)
+    return ReduceManyOp(inputs, inits, dims, region)
+
+
+def _map(parser: Parser) -> Operation:
+    name = _combiner_name(parser)
+    inputs, init = parse_typed_operands(parser, "ins"), _one(parser, "outs")
+    if name is not None:
+        return MapOp(inputs, init, _payload(parser, name, [_element(v) for v in inputs]))
+    args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+    return MapOp(inputs, init, parser.parse_region(args))
+
+
+def _terminated(region: Region, terminator: Callable[[], Operation]) -> Region:
+    """`region` with a block, and with an implicit terminator where it has none."""
+    if region.blocks.last is None:
+        region.add_block(Block())
+    block = region.blocks.last
+    assert block is not None
+    if block.last_op is None or not block.last_op.has_trait(IsTerminator):
+        block.add_op(terminator())
+    return region
+
+
+def _for(parser: Parser) -> Operation:
+    induction = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation("=")
+    lower = parser.parse_unresolved_operand()
+    parser.parse_keyword("to")
+    upper = parser.parse_unresolved_operand()
+    parser.parse_keyword("step")
+    step = parser.parse_unresolved_operand()
+    names, inits, types = [], [], []
+    pos = parser.pos
+    if parser.parse_optional_keyword("iter_args"):
+
+        def assignment() -> None:
+            names.append(parser.parse_argument(expect_type=False))
+            parser.parse_punctuation("=")
+            inits.append(parser.parse_unresolved_operand())
+
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, assignment)
+        types = parse_result_types(parser)
+    index_type = parser.parse_type() if parser.parse_optional_punctuation(":") else IndexType()
+    if len(types) != len(names):
+        parser.raise_error(f"scf.for has {len(names)} iter_args but {len(types)} result types", pos, parser.pos)
+    bounds = [parser.resolve_operand(v, index_type) for v in (lower, upper, step)]
+    values = parser.resolve_operands(inits, types, pos)
+    args = [induction.resolve(index_type), *(n.resolve(t) for n, t in zip(names, types, strict=True))]
+    body = _terminated(parser.parse_region(args), ScfYieldOp) if not types else parser.parse_region(args)
+    op = ForOp(bounds[0], bounds[1], bounds[2], values, body)
+    op.attributes |= parser.parse_optional_attr_dict()
+    return op
+
+
+def _if(parser: Parser) -> Operation:
+    condition = parser.parse_operand()
+    if condition.type != i1:
+        parser.raise_error(f"the condition of scf.if is i1, not {condition.type}")
+    types = parse_result_types(parser)
+    then = _terminated(parser.parse_region(), ScfYieldOp)
+    orelse = Region()
+    if parser.parse_optional_keyword("else"):
+        orelse = _terminated(parser.parse_region(), ScfYieldOp)
+    elif types:
+        parser.raise_error("scf.if with results needs an else region")
+    return IfOp(condition, types, then, orelse, parser.parse_optional_attr_dict())
+
+
+_SYNTAX: dict[str, Callable[[Parser], Operation]] = {
+    "linalg.broadcast": _broadcast,
+    "linalg.transpose": _transpose,
+    "linalg.reduce": _reduce,
+    "linalg.map": _map,
+    "scf.for": _for,
+    "scf.if": _if,
+}
+
+__all__ = ["BlockArgument", "KtirParser", "ParseError"]

@@ -1,0 +1,250 @@
+"""Loads and stores: bounds, coordinate sets, and the sanitizer's maps; one closure per operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tracer.ktir.affine import contains
+from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.memory import FIRST_CORE, UNWRITTEN, Buffer, DistributedView, View, assign, span, strided
+
+Coordinates = tuple[int, ...]
+
+
+class Session(Protocol):
+    """What an access needs to know about the run."""
+
+    core: int
+    sanitize: bool
+
+    def report(self, code: str, message: str, coordinates: Coordinates | None = None) -> None:
+        """Record a finding of the current operation without stopping."""
+
+    def accessed(self, buffer: Buffer, low: int, high: int) -> None:
+        """Note the address span of an access."""
+
+
+def check_box(view: View, lo: Sequence[int], shape: Sequence[int]) -> None:
+    """Raise Fault unless the box `lo + [0, shape)` lies in the view, its coordinate set and its buffer."""
+    for axis, (start, extent) in enumerate(zip(lo, shape, strict=True)):
+        if extent and not (start >= 0 and start + extent <= view.sizes[axis]):
+            bad = list(lo)
+            bad[axis] = start if start < 0 else max(start, view.sizes[axis])
+            raise Fault(
+                "KT201",
+                f"axis {axis}: coordinates {start} to {start + extent - 1} of a view of {view.sizes[axis]} elements",
+                tuple(bad),
+            )
+    if view.box is not None:
+        for axis, ((low, high), start, extent) in enumerate(zip(view.box, lo, shape, strict=True)):
+            if extent and (start < low or start + extent > high):
+                raise Fault(
+                    "KT202",
+                    f"axis {axis}: coordinates {start} to {start + extent - 1}, but the set of the view holds "
+                    f"{low} to {high - 1}",
+                    tuple(lo),
+                )
+    if view.points is not None:
+        grid = np.meshgrid(*(np.arange(b, b + n) for b, n in zip(lo, shape, strict=True)), indexing="ij")
+        check_points(view, np.stack([g.ravel() for g in grid], axis=1))
+    if not view.inside:
+        low, high = span(view.address(lo), shape, view.strides)
+        if low < 0 or high >= view.buffer.numel:
+            raise Fault(
+                "KT203",
+                f"elements {low} to {high} of {view.buffer.name}, which has {view.buffer.numel}",
+                tuple(lo),
+            )
+
+
+def check_points(view: View, points: np.ndarray) -> None:
+    """Raise Fault unless every row of `points` lies in the view, its coordinate set and its buffer."""
+    if not len(points):
+        return
+    sizes = np.asarray(view.sizes)
+    bad = ((points < 0) | (points >= sizes)).any(axis=1)
+    if bad.any():
+        where = tuple(int(v) for v in points[bad.argmax()])
+        raise Fault("KT201", f"outside the view of shape {list(view.sizes)}", where)
+    allowed = np.ones(len(points), dtype=bool)
+    if view.box is not None:
+        lo, hi = np.asarray(view.box).T
+        allowed = ((points >= lo) & (points < hi)).all(axis=1)
+    if view.points is not None:
+        points_set, symbols = view.points  # type: ignore[misc]
+        allowed = allowed & contains(points_set, list(points.T), symbols)
+    if not allowed.all():
+        where = tuple(int(v) for v in points[allowed.argmin()])
+        raise Fault("KT202", "outside the coordinate set of the view", where)
+    if not view.inside:
+        addresses = view.offset + points @ np.asarray(view.strides)
+        outside = (addresses < 0) | (addresses >= view.buffer.numel)
+        if outside.any():
+            where = tuple(int(v) for v in points[outside.argmax()])
+            raise Fault("KT203", f"outside {view.buffer.name}, which has {view.buffer.numel} elements", where)
+
+
+def _where(mask: Tensor, lo: Sequence[int]) -> Coordinates:
+    return tuple(int(i) + b for i, b in zip(torch.nonzero(mask)[0], lo, strict=True))
+
+
+def note_read(session: Session, buffer: Buffer, writers: Tensor, readers: Tensor, lo: Sequence[int]) -> None:
+    """Record that the current core reads these elements; report what it must not read yet."""
+    me = session.core + FIRST_CORE
+    if not buffer.initialized:
+        missing = writers == UNWRITTEN
+        if bool(missing.any()):
+            session.report("KT204", f"{buffer.name}: nobody wrote this element", _where(missing, lo))
+    foreign = (writers >= FIRST_CORE) & (writers != me)
+    if bool(foreign.any()):
+        where = torch.nonzero(foreign)[0]
+        other = int(writers[tuple(where)]) - FIRST_CORE
+        session.report("KT206", f"{buffer.name}: core {other} writes this element", _where(foreign, lo))
+    readers.copy_(torch.where((readers == 0) | (readers == me), me, -1))
+
+
+def note_write(session: Session, buffer: Buffer, writers: Tensor, readers: Tensor, lo: Sequence[int]) -> None:
+    """Record that the current core writes these elements; report what others wrote or read."""
+    me = session.core + FIRST_CORE
+    if bool(writers.any()):
+        foreign = (writers >= FIRST_CORE) & (writers != me)
+        if bool(foreign.any()):
+            other = int(writers[tuple(torch.nonzero(foreign)[0])]) - FIRST_CORE
+            session.report("KT205", f"{buffer.name}: core {other} writes this element too", _where(foreign, lo))
+    if bool(readers.any()):
+        foreign = (readers != 0) & (readers != me)
+        if bool(foreign.any()):
+            session.report("KT206", f"{buffer.name}: another core reads this element", _where(foreign, lo))
+    writers.fill_(me)
+
+
+def _maps(buffer: Buffer, offset: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[Tensor, Tensor]:
+    assert buffer.writers is not None
+    assert buffer.readers is not None
+    return strided(buffer.writers, offset, shape, strides), strided(buffer.readers, offset, shape, strides)
+
+
+def read_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[int]) -> Tensor:
+    """The elements of a box of the view, a copy where somebody may store there later."""
+    check_box(view, lo, shape)
+    buffer = view.buffer
+    offset = view.address(lo)
+    session.accessed(buffer, *span(offset, shape, view.strides))
+    if not buffer.stored:
+        return strided(buffer.data, offset, shape, view.strides)
+    if session.sanitize:
+        buffer.track()
+        note_read(session, buffer, *_maps(buffer, offset, shape, view.strides), lo)
+    return strided(buffer.data, offset, shape, view.strides).clone(memory_format=torch.contiguous_format)
+
+
+def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[int], value: Tensor) -> None:
+    """Store `value` to a box of the view."""
+    check_box(view, lo, shape)
+    buffer = view.buffer
+    offset = view.address(lo)
+    session.accessed(buffer, *span(offset, shape, view.strides))
+    if session.sanitize:
+        buffer.track()
+        note_write(session, buffer, *_maps(buffer, offset, shape, view.strides), lo)
+    assign(buffer.data, offset, shape, view.strides, value)
+
+
+def read_points(session: Session, view: View, points: np.ndarray) -> Tensor:
+    """The elements at rows of coordinates, as a 1-D tensor."""
+    check_points(view, points)
+    buffer = view.buffer
+    addresses = torch.from_numpy(view.offset + points @ np.asarray(view.strides, dtype=np.int64))
+    if len(points):
+        session.accessed(buffer, int(addresses.min()), int(addresses.max()))
+    if buffer.stored and session.sanitize:
+        buffer.track()
+        assert buffer.writers is not None
+        assert buffer.readers is not None
+        readers = buffer.readers[addresses]
+        note_read(session, buffer, buffer.writers[addresses], readers, (0,))
+        buffer.readers[addresses] = readers
+    return buffer.data[addresses]
+
+
+def write_points(session: Session, view: View, points: np.ndarray, value: Tensor) -> None:
+    """Store a 1-D tensor to rows of coordinates; the last of duplicate rows wins."""
+    check_points(view, points)
+    buffer = view.buffer
+    flat = view.offset + points @ np.asarray(view.strides, dtype=np.int64)
+    if not len(flat):
+        return
+    session.accessed(buffer, int(flat.min()), int(flat.max()))
+    unique, last = np.unique(flat[::-1], return_index=True)
+    if len(unique) != len(flat):
+        session.report("KT217", f"{buffer.name}: {len(flat) - len(unique)} elements are written twice; the last wins")
+        keep = len(flat) - 1 - last
+        flat, value = flat[keep], value[torch.from_numpy(keep)]
+    addresses = torch.from_numpy(flat)
+    if session.sanitize:
+        buffer.track()
+        assert buffer.writers is not None
+        assert buffer.readers is not None
+        writers = buffer.writers[addresses]
+        note_write(session, buffer, writers, buffer.readers[addresses], (0,))
+        buffer.writers[addresses] = writers
+    buffer.data[addresses] = value
+
+
+def distributed_read(session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int]) -> Tensor:
+    """The box gathered from the partitions that hold it; raises Fault KT220 where one element has no partition."""
+    out: Tensor | None = None
+    held = np.zeros(tuple(shape), dtype=bool)
+    for part, box in zip(view.parts, view.boxes, strict=True):
+        clip = _clip(lo, shape, box)
+        if clip is None:
+            continue
+        window, local, extent = clip
+        piece = read_box(session, part, local, extent)
+        if out is None:
+            out = torch.zeros(tuple(shape), dtype=piece.dtype)
+        out[window] = piece
+        held[window] = True
+    if out is None or not held.all():
+        missing = tuple(int(i) + b for i, b in zip(np.argwhere(~held)[0], lo, strict=True)) if held.size else tuple(lo)
+        raise Fault("KT220", "no partition of the distributed view holds this element", missing)
+    return out
+
+
+def distributed_write(
+    session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int], value: Tensor
+) -> None:
+    """The box scattered to every partition that holds a piece of it."""
+    held = np.zeros(tuple(shape), dtype=bool)
+    for part, box in zip(view.parts, view.boxes, strict=True):
+        clip = _clip(lo, shape, box)
+        if clip is None:
+            continue
+        window, local, extent = clip
+        write_box(session, part, local, extent, value[window])
+        held[window] = True
+    if not held.all():
+        missing = tuple(int(i) + b for i, b in zip(np.argwhere(~held)[0], lo, strict=True))
+        raise Fault("KT220", "no partition of the distributed view holds this element", missing)
+
+
+def _clip(
+    lo: Sequence[int], shape: Sequence[int], box: Sequence[tuple[int, int]]
+) -> tuple[tuple[slice, ...], tuple[int, ...], tuple[int, ...]] | None:
+    """Window in the tile, and start and extent in the partition's own coordinates, of the overlap."""
+    window, local, extent = [], [], []
+    for start, size, (low, high) in zip(lo, shape, box, strict=True):
+        begin, end = max(start, low), min(start + size, high)
+        if begin >= end:
+            return None
+        window.append(slice(begin - start, end - start))
+        local.append(begin - low)
+        extent.append(end - begin)
+    return tuple(window), tuple(local), tuple(extent)
+
+

@@ -1,0 +1,120 @@
+"""What the sanitizer looks at after a run: NaN from finite input, outputs left uncovered, scratchpad use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from xdsl.ir import Operation
+
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.simulator.compile import compile_function
+from tracer.ktir.simulator.dtypes import element, is_tensor
+from tracer.ktir.simulator.liveness import peak
+from tracer.ktir.simulator.memory import UNWRITTEN
+from tracer.ktir.simulator.schedule import run_cores
+from tracer.ktir.simulator.session import Session
+from tracer.target import SpyreTarget
+
+if TYPE_CHECKING:
+    from tracer.ktir.simulator.run import ArgumentBuffer, Function
+
+
+def after_run(
+    function: Function,
+    session: Session,
+    buffers: Sequence[ArgumentBuffer | None],
+    args: Sequence[Any],
+    uninitialized: Sequence[int],
+    target: SpyreTarget,
+) -> list[Diagnostic]:
+    """Findings that need the whole run."""
+    found = scratchpad(function, target)
+    for i in uninitialized:
+        held = buffers[i]
+        if held is not None and (finding := _uncovered(function, held)) is not None:
+            found.append(finding)
+    if any(_has_nan(b) for b in buffers if b is not None and b.buffer.stored) and _finite_inputs(args):
+        found += _trace_nan(function, args, session)
+    return found
+
+
+def scratchpad(function: Function, target: SpyreTarget) -> list[Diagnostic]:
+    """Peak live tile bytes of one core against the scratchpad's size and the back end's reserve."""
+    bytes_, op = peak(function.op)
+    if bytes_ > target.lx_bytes:
+        return [at(op, "KT207", f"{bytes_} bytes of tiles live here, the scratchpad has {target.lx_bytes}")]
+    if bytes_ > target.lx_warn_bytes:
+        return [at(op, "KT208", f"{bytes_} bytes of tiles live here, above {target.lx_warn_bytes}", "warning")]
+    return []
+
+
+def _uncovered(function: Function, held: ArgumentBuffer) -> Diagnostic | None:
+    if held.buffer.writers is None:
+        missing = tuple(0 for _ in held.tensor.shape) if held.tensor.numel() else None
+    else:
+        shown = torch.as_strided(held.buffer.writers, held.tensor.shape, held.tensor.stride())
+        bad = torch.nonzero(shown == UNWRITTEN)
+        missing = tuple(int(i) for i in bad[0]) if len(bad) else None
+    if missing is None:
+        return None
+    return at(function.op, "KT211", f"{held.buffer.name}: nobody wrote this element", coordinates=missing)
+
+
+def _has_nan(held: ArgumentBuffer) -> bool:
+    data = held.buffer.data
+    if not data.is_floating_point():
+        return False
+    if held.buffer.writers is None:
+        return False
+    return bool((torch.isnan(_wide(data)) & (held.buffer.writers != UNWRITTEN)).any())
+
+
+def _wide(value: Tensor) -> Tensor:
+    return value.to(torch.float32) if value.element_size() == 1 else value
+
+
+def _finite_inputs(args: Sequence[Any]) -> bool:
+    for value in args:
+        tensor = torch.as_tensor(value) if not isinstance(value, Tensor) else value
+        if tensor.is_floating_point() and not bool(torch.isfinite(_wide(tensor)).all()):
+            return False
+    return True
+
+
+class _FirstNan(Exception):
+    def __init__(self, op: Operation, coordinates: tuple[int, ...]):
+        self.op = op
+        self.coordinates = coordinates
+
+
+def _probe(op: Operation) -> Callable[..., None]:
+    floats = [i for i, r in enumerate(op.results) if is_tensor(r.type) and element(r.type).is_float]
+
+    def look(*values: Any) -> None:
+        for i in floats:
+            if isinstance(values[i], Tensor):
+                bad = torch.isnan(_wide(values[i]))
+                if bool(bad.any()):
+                    raise _FirstNan(op, tuple(int(c) for c in torch.nonzero(bad)[0]))
+
+    return look
+
+
+def _trace_nan(function: Function, args: Sequence[Any], session: Session) -> list[Diagnostic]:
+    """Run once more, looking at every tile, to name the operation that makes the first NaN."""
+    program = compile_function(function.module.module, function.op, probe=_probe)
+    again, _, values = function._prepare(
+        args, session.grid, False, False, (), None, None, session.target, program
+    )
+    try:
+        run_cores(again, values)
+    except _FirstNan as first:
+        return [
+            at(first.op, "KT210", "NaN from finite input", core=again.core, coordinates=first.coordinates)
+        ]
+    except KtirError:
+        pass
+    return [at(function.op, "KT210", "an output is NaN though every input is finite")]

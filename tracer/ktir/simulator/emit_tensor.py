@@ -1,0 +1,170 @@
+"""The tensor dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Operation, SSAValue
+
+from tracer.ktir.extra_ops import GenerateOp
+from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
+from tracer.ktir.simulator.dtypes import Element, element
+from tracer.ktir.simulator.faults import Fault
+
+
+def full(shape: Sequence[int], value: Any, el: Element) -> Tensor:
+    """A tile of one value, without memory for its elements."""
+    single = torch.tensor(value, dtype=torch.float32 if el.narrow else el.dtype).to(el.dtype)
+    return single.expand(tuple(shape))
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    shape = tuple(value.type.get_shape())  # type: ignore[attr-defined]
+    if DYNAMIC_INDEX in shape:
+        raise Unsupported("tensors of dynamic shape are not supported")
+    return shape
+
+
+@emits("tensor.empty")
+def _empty(compiler: Compiler, op: Operation) -> None:
+    el = element(op.results[0].type)
+    if op.operands:
+        compiler.call(op, lambda *dims: full(_mixed(op.results[0], dims), 0, el))
+        return
+    compiler.line(f"{compiler.define(op.results[0])} = {compiler.bind(full(_shape(op.results[0]), 0, el))}")
+
+
+def _mixed(value: SSAValue, dims: Sequence[int]) -> list[int]:
+    dynamic = iter(dims)
+    return [next(dynamic) if d == DYNAMIC_INDEX else d for d in value.type.get_shape()]  # type: ignore[attr-defined]
+
+
+@emits("tensor.splat")
+def _splat(compiler: Compiler, op: Operation) -> None:
+    el, shape = element(op.results[0].type), _shape(op.results[0])
+    compiler.call(op, lambda value: full(shape, value, el), op.operands[:1])
+
+
+def _index(indices: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
+        if not 0 <= index < extent:
+            raise Fault("KT215", f"index {index} of axis {axis}, which has {extent} elements", tuple(indices))
+    return tuple(indices)
+
+
+@emits("tensor.extract")
+def _extract(compiler: Compiler, op: Operation) -> None:
+    if compiler.vector:
+        compiler.tiles.add(op.results[0])
+        compiler.call(op, lambda t, *i: t[tuple(v.long() for v in i)] if i else t)
+        return
+    compiler.call(op, lambda t, *i: t[_index(i, t.shape)].item())
+
+
+@emits("tensor.insert")
+def _insert(compiler: Compiler, op: Operation) -> None:
+    def insert(value: Any, t: Tensor, *indices: int) -> Tensor:
+        out = t.clone()
+        out[_index(indices, t.shape)] = value
+        return out
+
+    compiler.call(op, insert)
+
+
+def _slices(
+    op: tensor.ExtractSliceOp | tensor.InsertSliceOp,
+) -> Callable[[Sequence[int], Sequence[int]], tuple[slice, ...]]:
+    statics = [op.static_offsets.get_values(), op.static_sizes.get_values(), op.static_strides.get_values()]
+
+    def build(shape: Sequence[int], dynamic: Sequence[int]) -> tuple[slice, ...]:
+        values = iter(dynamic)
+        offsets, sizes, strides = ([next(values) if s == DYNAMIC_INDEX else s for s in part] for part in statics)
+        out = []
+        for axis, (offset, size, stride, extent) in enumerate(zip(offsets, sizes, strides, shape, strict=True)):
+            last = offset + max(size - 1, 0) * stride
+            if offset < 0 or size < 0 or stride <= 0 or (size and last >= extent):
+                raise Fault("KT215", f"slice {offset}:{size}:{stride} of axis {axis}, which has {extent} elements")
+            out.append(slice(offset, last + 1 if size else offset, stride))
+        return tuple(out)
+
+    return build
+
+
+@emits("tensor.extract_slice")
+def _extract_slice(compiler: Compiler, op: Operation) -> None:
+    assert isinstance(op, tensor.ExtractSliceOp)
+    slices, shape = _slices(op), _shape(op.result)
+    compiler.call(op, lambda t, *dynamic: t[slices(t.shape, dynamic)].reshape(shape))
+
+
+@emits("tensor.insert_slice")
+def _insert_slice(compiler: Compiler, op: Operation) -> None:
+    assert isinstance(op, tensor.InsertSliceOp)
+    slices = _slices(op)
+
+    def insert(source: Tensor, dest: Tensor, *dynamic: int) -> Tensor:
+        out = dest.clone(memory_format=torch.contiguous_format)
+        window = out[slices(dest.shape, dynamic)]
+        window.copy_(source.reshape(window.shape))
+        return out
+
+    compiler.call(op, insert)
+
+
+@emits("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape")
+def _reshape(compiler: Compiler, op: Operation) -> None:
+    shape = _shape(op.results[0])
+    compiler.call(op, lambda t: t.reshape(shape), op.operands[:1])
+
+
+@emits("tensor.cast")
+def _cast(compiler: Compiler, op: Operation) -> None:
+    declared = tuple(op.results[0].type.get_shape())  # type: ignore[attr-defined]
+
+    def cast(t: Tensor) -> Tensor:
+        if any(d not in (DYNAMIC_INDEX, s) for d, s in zip(declared, t.shape, strict=True)):
+            raise Fault("KT215", f"a tile of shape {list(t.shape)} is no {list(declared)}")
+        return t
+
+    compiler.call(op, cast)
+
+
+@emits("tensor.from_elements")
+def _from_elements(compiler: Compiler, op: Operation) -> None:
+    el, shape = element(op.results[0].type), _shape(op.results[0])
+    via = torch.float32 if el.narrow else el.dtype
+    compiler.call(op, lambda *values: torch.tensor(values, dtype=via).to(el.dtype).reshape(shape))
+
+
+@emits("tensor.concat")
+def _concat(compiler: Compiler, op: Operation) -> None:
+    dim = op.properties["dim"].value.data  # type: ignore[attr-defined]
+    compiler.call(op, lambda *tiles: torch.cat(tiles, dim=dim))
+
+
+@emits("tensor.dim")
+def _dim(compiler: Compiler, op: Operation) -> None:
+    compiler.call(op, lambda t, i: t.shape[_index((i,), (t.dim(),))[0]])
+
+
+@emits("tensor.rank")
+def _rank(compiler: Compiler, op: Operation) -> None:
+    compiler.call(op, lambda t: t.dim())
+
+
+@emits("tensor.generate")
+def _generate(compiler: Compiler, op: Operation) -> None:
+    assert isinstance(op, GenerateOp)
+    el, shape = element(op.result.type), _shape(op.result)
+    body = compiler.vectorised(op.body, op.body.block.args)
+    grids = [
+        torch.arange(n).reshape([-1 if i == axis else 1 for i in range(len(shape))]) for axis, n in enumerate(shape)
+    ]
+    finish = compiler.bind(lambda t: t.to(el.dtype).expand(shape), "f")
+    arguments = ", ".join(compiler.bind(g) for g in grids)
+    compiler.line(f"{compiler.define(op.result)} = {finish}({body}({arguments}))")

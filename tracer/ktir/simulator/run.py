@@ -1,0 +1,242 @@
+"""The public face of the simulator: `Module.parse`, `module.function(name).run(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, ModuleOp
+
+
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.simulator.compile import Program, compile_function
+from tracer.ktir.simulator.dtypes import element, rounder, wrap
+from tracer.ktir.simulator.memory import Buffer, Pointer
+from tracer.ktir.simulator.provenance import stored_arguments
+from tracer.ktir.simulator.schedule import run_cores
+from tracer.ktir.simulator.session import Session, arguments_of
+from tracer.ktir.text import parse, with_source
+from tracer.ktir.verifier import verify
+from tracer.target import SPYRE, SpyreTarget
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gives back.
+
+    `outputs` are the tensors that the function stores to, in argument order, with the shapes and strides given;
+    `written` are their argument positions. `diagnostics` are warnings, and errors too where `check=False`.
+    """
+
+    outputs: tuple[Tensor, ...]
+    written: tuple[int, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    counters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """Diagnostics of severity error."""
+        return tuple(d for d in self.diagnostics if d.severity == "error")
+
+
+class Module:
+    """A parsed and verified KTIR module."""
+
+    def __init__(self, module: ModuleOp, lines: Sequence[str] = ()):
+        self.module = module
+        self.lines = list(lines)
+        self.warnings: tuple[Diagnostic, ...] = ()
+
+    @classmethod
+    def parse(cls, source: str | Path, filename: str | None = None) -> Module:
+        """From text, or from a file where `source` is a path (a `Path`, or a string of one line that names one).
+
+        Raises KtirError for text that is wrong, OSError for a file that cannot be read.
+        """
+        if isinstance(source, Path) or ("\n" not in source and source.endswith((".ktir", ".mlir"))):
+            filename = filename or str(source)
+            source = Path(source).read_text()
+        text = str(source)
+        lines = text.splitlines()
+        found = cls(parse(text, filename or "<ktir>"), lines)
+        findings = [with_source(d, lines) for d in verify(found.module)]
+        if errors := [d for d in findings if d.severity == "error"]:
+            raise KtirError(errors)
+        found.warnings = tuple(findings)
+        return found
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the functions that have a body."""
+        return tuple(f.sym_name.data for f in self.module.walk() if isinstance(f, func.FuncOp) and f.body.blocks)
+
+    def function(self, name: str | None = None) -> Function:
+        """The function of that name; the only one where no name is given. Raises KtirError KT115."""
+        candidates = [f for f in self.module.walk() if isinstance(f, func.FuncOp) and f.body.blocks]
+        for candidate in candidates:
+            if candidate.sym_name.data == name or (name is None and len(candidates) == 1):
+                return Function(self, candidate)
+        known = ", ".join(self.functions) or "none"
+        raise KtirError([at(self.module, "KT115", f"no function {name}; the module has {known}")])
+
+
+def grid_of(op: func.FuncOp) -> tuple[int, int, int]:
+    """The `grid` attribute padded to three axes; (1, 1, 1) where there is none."""
+    value = op.attributes.get("grid")
+    if not isinstance(value, ArrayAttr):
+        return (1, 1, 1)
+    dims = [v.value.data for v in value if isinstance(v, IntegerAttr)]
+    x, y, z = (*dims, 1, 1, 1)[:3]
+    return x, y, z
+
+
+class Function:
+    """One function, compiled on first use."""
+
+    def __init__(self, module: Module, op: func.FuncOp):
+        self.module = module
+        self.op = op
+        self.name = op.sym_name.data
+        self._program: Program | None = None
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Cores along x, y and z."""
+        return grid_of(self.op)
+
+    @property
+    def argument_names(self) -> tuple[str, ...]:
+        """Argument names without `%`, in order."""
+        return tuple(a.name_hint or f"arg{a.index}" for a in self.op.body.block.args)
+
+    @property
+    def program(self) -> Program:
+        """The compiled function. Raises KtirError KT117 for what the simulator does not run."""
+        if self._program is None:
+            try:
+                self._program = compile_function(self.module.module, self.op)
+            except KtirError as error:
+                raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
+        return self._program
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Positions of the arguments that the function may store to."""
+        return stored_arguments(self.op)
+
+    def run(
+        self,
+        args: Sequence[Any] = (),
+        *,
+        grid: Sequence[int] | None = None,
+        inplace: bool = False,
+        sanitize: bool = True,
+        check: bool = True,
+        uninitialized: Sequence[int] = (),
+        memory: Mapping[int, Tensor] | None = None,
+        lx: Mapping[int, Mapping[int, Tensor]] | None = None,
+        target: SpyreTarget = SPYRE,
+    ) -> Result:
+        """Execute on every core of the grid.
+
+        `args` are positional: torch tensors or NumPy arrays for pointers, numbers for scalars. The memory behind a
+        tensor is its storage from its first element on, so strides and offsets of views count from there. Stored
+        arguments are copied unless `inplace`. `uninitialized` lists outputs whose old content must not be read.
+        `memory` places tensors at literal element addresses, `lx[core]` does so in scratchpads.
+
+        Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
+        """
+        session, buffers, values = self._prepare(
+            args, grid, inplace, sanitize, uninitialized, memory, lx, target, self.program
+        )
+        try:
+            returned = run_cores(session, values)
+        except KtirError as error:
+            raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
+        found = session.diagnostics()
+        if sanitize:
+            from tracer.ktir.simulator.checks import after_run
+
+            found += after_run(self, session, buffers, args, uninitialized, target)
+        found = [with_source(d, self.module.lines) for d in found]
+        if check and any(d.severity == "error" for d in found):
+            raise KtirError(d for d in found if d.severity == "error")
+        written = tuple(i for i in self.stored if buffers[i] is not None)
+        outputs = tuple(buffers[i].tensor for i in written)  # type: ignore[union-attr]
+        counters = {"cores": session.cores, "returned": returned}
+        return Result(outputs, written, tuple(found), counters)
+
+    def _prepare(
+        self,
+        args: Sequence[Any],
+        grid: Sequence[int] | None,
+        inplace: bool,
+        sanitize: bool,
+        uninitialized: Sequence[int],
+        memory: Mapping[int, Tensor] | None,
+        lx: Mapping[int, Mapping[int, Tensor]] | None,
+        target: SpyreTarget,
+        program: Program,
+    ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
+        x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else self.grid
+        if min(x, y, z) < 1:
+            raise KtirError([at(self.op, "KT111", f"grid {[x, y, z]} has no cores")])
+        session = Session(program, (x, y, z), target, sanitize=sanitize, memory=memory, lx=lx)
+        values = arguments_of(args)
+        parameters = self.op.body.block.args
+        if len(values) != len(parameters):
+            raise KtirError([at(self.op, "KT216", f"{len(parameters)} arguments are needed, {len(values)} given")])
+        stored = set(self.stored)
+        storages = {v.untyped_storage().data_ptr() for i, v in enumerate(values) if i in stored and isinstance(v, Tensor)}
+        buffers: list[ArgumentBuffer | None] = []
+        passed: list[Any] = []
+        for i, (value, parameter) in enumerate(zip(values, parameters, strict=True)):
+            name = parameter.name_hint or f"arg{i}"
+            if not isinstance(value, Tensor):
+                buffers.append(None)
+                passed.append(self._number(value, parameter.type, name))
+                continue
+            if not isinstance(parameter.type, IndexType) and "memref" not in str(parameter.type):
+                raise KtirError([at(self.op, "KT216", f"argument {name} is {parameter.type}, but a tensor is given")])
+            shared = inplace and value.untyped_storage().data_ptr() in storages
+            held = ArgumentBuffer(name, value, copy=i in stored and not inplace)
+            held.buffer.stored = i in stored or shared
+            held.buffer.initialized = i not in set(uninitialized)
+            buffers.append(held)
+            session.buffers.append(held.buffer)
+            passed.append(Pointer(held.buffer))
+        return session, buffers, passed
+
+    def _number(self, value: Any, type_: Any, name: str) -> Any:
+        if hasattr(value, "item"):
+            value = value.item()
+        if not isinstance(value, int | float | bool):
+            raise KtirError([at(self.op, "KT216", f"argument {name}: {type(value).__name__} is no tensor or number")])
+        type_ = getattr(type_, "value", type_) if type(type_).__name__ == "RuntimeArgType" else type_
+        if isinstance(type_, IndexType | IntegerType):
+            if isinstance(value, float):
+                raise KtirError([at(self.op, "KT216", f"argument {name} is {type_}, but a float is given")])
+            return wrap(int(value), element(type_).bits)
+        return rounder(element(type_))(float(value))
+
+
+class ArgumentBuffer:
+    """The memory behind a tensor argument, and the tensor that shows it afterwards."""
+
+    def __init__(self, name: str, value: Tensor, *, copy: bool):
+        value = value.detach()
+        storage = value.untyped_storage().nbytes() // value.element_size()
+        length = max(0, storage - value.storage_offset()) if value.numel() else 0
+        flat = torch.as_strided(value, (length,), (1,), value.storage_offset())
+        if copy:
+            flat = flat.clone()
+            value = torch.as_strided(flat, value.shape, value.stride())
+        self.tensor = value
+        self.buffer = Buffer(name, flat)
+
+

@@ -1,0 +1,143 @@
+"""Running the cores of a grid: one after the other, or as coroutines that meet in collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Operation
+
+from tracer.ktir.affine import contains
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.dialect import InterTileReduceOp
+from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.session import Session
+
+
+def run_cores(session: Session, arguments: Sequence[Any], counts: Any = None) -> list[tuple[Any, ...]]:
+    """Run every core; returns what each returned. Raises KtirError for a fault, located and with its core."""
+    if session.program.collective:
+        return _run_together(session, arguments, counts)
+    results = []
+    for core in range(session.cores):
+        session.core = core
+        call = session.program.run
+        x, y, z = session.coordinates(core)
+        results.append(_guarded(session, lambda c=call, i=(x, y, z): c(session, counts, *i, *arguments)))  # type: ignore[misc]
+    return results
+
+
+def _guarded(session: Session, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Fault as fault:
+        raise KtirError([*session.diagnostics(), _located(session, fault, fault.code, fault.message)]) from None
+    except (RuntimeError, ValueError, TypeError, IndexError, OverflowError, ArithmeticError) as error:
+        if isinstance(error, KtirError):
+            raise
+        raise KtirError([*session.diagnostics(), _located(session, error, "KT216", str(error))]) from error
+
+
+def _located(session: Session, error: Exception, code: str, message: str) -> Diagnostic:
+    op: Operation | None = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == session.program.filename:
+            op = session.program.ops.get(trace.tb_lineno, op)
+        trace = trace.tb_next
+    coordinates = getattr(error, "coordinates", None)
+    return at(op, code, message, core=session.core, coordinates=coordinates)
+
+
+def _run_together(session: Session, arguments: Sequence[Any], counts: Any) -> list[tuple[Any, ...]]:
+    waiting: dict[int, Any] = {}
+    results: dict[int, Any] = {}
+    running = []
+    for core in range(session.cores):
+        running.append(session.program.run(session, counts, *session.coordinates(core), *arguments))
+
+    def advance(core: int, value: Any) -> None:
+        session.core = core
+        try:
+            waiting[core] = _guarded(session, lambda: running[core].send(value))
+        except StopIteration as stop:
+            results[core] = stop.value
+
+    for core in range(session.cores):
+        advance(core, None)
+    while waiting:
+        ready = _complete(session, waiting)
+        if not ready:
+            raise KtirError([*session.diagnostics(), _deadlock(session, waiting)])
+        session.settle()
+        for core in ready:
+            del waiting[core]
+        for core, value in ready.items():
+            advance(core, value)
+    return [results[core] for core in range(session.cores)]
+
+
+def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
+    """Values for the cores of every collective whose producers have all arrived."""
+    done: dict[int, Any] = {}
+    for core, (op, (produce, _, _), _, _) in waiting.items():
+        if core in done:
+            continue
+        session.core = core
+        members = _guarded(session, lambda p=produce: session.memberships(p))  # type: ignore[misc]
+        consumers = _consumers(session, op)
+        groups = set(members.values()) | set(consumers.values())
+        for group in groups:
+            producers = sorted(c for c, g in members.items() if g == group)
+            takers = sorted(c for c, g in consumers.items() if g == group)
+            everyone = set(producers) | set(takers)
+            if core not in everyone or not all(c in waiting and waiting[c][0] is op for c in everyone):
+                continue
+            partials = [waiting[c][1][2] for c in producers]
+            for taker in everyone:
+                done[taker] = _fold(session, waiting[taker], partials, taker) if taker in takers else None
+        if core not in done and core not in members and core not in consumers.keys():
+            done[core] = None
+    return done
+
+
+def _consumers(session: Session, op: InterTileReduceOp) -> dict[int, int]:
+    family = op.consumer_tiles_per_group.data
+    groups = getattr(op.future.type.groups, "data", None)
+    found: dict[int, int] = {}
+    for group in range(session.cores):
+        if groups is not None and not bool(contains(groups, [group])):
+            continue
+        for core in range(session.cores):
+            if bool(contains(family, [core], [group])):
+                found.setdefault(core, group)
+    return found
+
+
+def _fold(session: Session, request: Any, partials: list[Any], core: int) -> Any:
+    _, _, identity, fold = request
+    if not partials:
+        return identity
+    session.core = core
+
+    def run() -> Any:
+        value = partials[0]
+        for other in partials[1:]:
+            value = fold(value, other)
+        return value
+
+    return _guarded(session, run)
+
+
+def _deadlock(session: Session, waiting: dict[int, Any]) -> Diagnostic:
+    core, (op, *_) = next(iter(sorted(waiting.items())))
+    places = ", ".join(f"core {c} at {_line(r[0])}" for c, r in sorted(waiting.items())[:8])
+    missing = [c for c in range(session.cores) if c not in waiting]
+    ended = f"; cores {missing} have ended" if missing else ""
+    return at(op, "KT212", f"cores wait for each other: {places}{ended}", core=core)
+
+
+def _line(op: Operation) -> str:
+    from tracer.ktir.diagnostics import location
+
+    return f"line {location(op)[1]}"

@@ -1,0 +1,173 @@
+"""The state of one run: the executing core, memories, and what the sanitizer found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from xdsl.ir import Operation
+
+from tracer.ktir.affine import contains
+from tracer.ktir.diagnostics import Diagnostic, at
+from tracer.ktir.dialect import InterTileProduceOp
+from tracer.ktir.simulator.compile import Program
+from tracer.ktir.simulator.dtypes import Element
+from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.memory import Buffer, Pointer, retyped
+from tracer.target import SpyreTarget
+
+WARNINGS = {"KT208", "KT209", "KT217"}
+
+
+class Session:
+    """What compiled code calls back into while it runs."""
+
+    def __init__(
+        self,
+        program: Program,
+        grid: tuple[int, int, int],
+        target: SpyreTarget,
+        *,
+        sanitize: bool,
+        memory: Mapping[int, Tensor] | None = None,
+        lx: Mapping[int, Mapping[int, Tensor]] | None = None,
+    ):
+        self.program = program
+        self.grid = grid
+        self.cores = grid[0] * grid[1] * grid[2]
+        self.target = target
+        self.sanitize = sanitize
+        self.core = 0
+        self.found: dict[tuple[str, Operation | None], Diagnostic] = {}
+        self.buffers: list[Buffer] = []
+        self._global = [
+            (address, Buffer(f"memory[{address}]", t.reshape(-1), stored=True)) for address, t in (memory or {}).items()
+        ]
+        self._local: dict[int, Buffer] = {}
+        self._typed: dict[tuple[int, str], Buffer] = {}
+        self._spans: dict[tuple[int, int], tuple[int, int]] = {}
+        self._seed = lx or {}
+
+    def report(self, code: str, message: str, coordinates: tuple[int, ...] | None = None) -> None:
+        """Record a finding; the first of each code at each operation is kept."""
+        op = self._running()
+        key = (code, op)
+        if key not in self.found:
+            severity = "warning" if code in WARNINGS else "error"
+            self.found[key] = at(op, code, message, severity, core=self.core, coordinates=coordinates)
+
+    def _running(self) -> Operation | None:
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self.program.filename:
+            frame = frame.f_back
+        return self.program.ops.get(frame.f_lineno) if frame is not None else None
+
+    def direct(self, buffer: Buffer) -> bool:
+        """Whether loads from the buffer need no tracking at all."""
+        wide = buffer.numel * buffer.data.element_size() > self.target.span_bytes
+        return not buffer.stored and buffer.initialized and not (wide and self.sanitize)
+
+    def accessed(self, buffer: Buffer, low: int, high: int) -> None:
+        """Widen the span of addresses that the current core touches in a buffer; report one over the limit."""
+        size = buffer.data.element_size()
+        if high < low or buffer.core is not None or buffer.numel * size <= self.target.span_bytes:
+            return
+        key = (self.core, id(buffer))
+        before = self._spans.get(key, (low, high))
+        self._spans[key] = (min(before[0], low), max(before[1], high))
+        wide = (self._spans[key][1] - self._spans[key][0] + 1) * size
+        if wide > self.target.span_bytes:
+            self.report("KT209", f"{buffer.name}: one core reaches over {wide} bytes, more than {self.target.span_bytes}")
+
+    def typed(self, buffer: Buffer, el: Element) -> Buffer:
+        """The buffer under an element type of the same width (bytes as bools and back)."""
+        if buffer.data.dtype == el.dtype:
+            return buffer
+        key = (id(buffer), el.name)
+        if key not in self._typed:
+            data = retyped(buffer.data, el)
+            if data is buffer.data:
+                return buffer
+            other = Buffer(buffer.name, data, stored=buffer.stored, initialized=buffer.initialized, core=buffer.core)
+            if self.sanitize and buffer.stored:
+                buffer.track()
+                other.writers, other.readers = buffer.writers, buffer.readers
+            self._typed[key] = other
+        return self._typed[key]
+
+    def global_pointer(self, address: int, el: Element) -> Pointer:
+        """A pointer for a literal element address. Raises Fault KT221 where no buffer was placed there."""
+        for start, buffer in self._global:
+            if start <= address < start + buffer.numel and buffer.data.dtype == el.dtype:
+                return Pointer(buffer, address - start)
+        raise Fault("KT221", f"element address {address} lies in no {el.name} buffer; pass memory={{address: tensor}}")
+
+    def local_pointer(self, address: Any, core: int | None, el: Element) -> Pointer:
+        """A pointer into a core's scratchpad, `address` in elements of the view's type."""
+        if isinstance(address, Pointer):
+            raise Fault("KT216", f"argument {address.buffer.name} lies in global memory, the view in a scratchpad")
+        owner = self.core if core is None else core
+        if not 0 <= owner < self.cores:
+            raise Fault("KT215", f"core {owner} is out of range for a grid of {self.cores}")
+        if owner not in self._local:
+            raw = torch.zeros(self.target.lx_bytes, dtype=torch.uint8)
+            self._local[owner] = Buffer(f"LX of core {owner}", raw, stored=True, initialized=False, core=owner)
+        raw_buffer = self._local[owner]
+        key = (id(raw_buffer), el.name)
+        if key not in self._typed:
+            data = raw_buffer.data.view(el.dtype)
+            self._typed[key] = Buffer(raw_buffer.name, data, stored=True, initialized=False, core=owner)
+            self._typed[key].track()
+            self._place(owner, el, self._typed[key])
+        return Pointer(self._typed[key], address)
+
+    def _place(self, owner: int, el: Element, buffer: Buffer) -> None:
+        for address, tensor in self._seed.get(owner, {}).items():
+            if tensor.dtype == el.dtype:
+                flat = tensor.reshape(-1)
+                buffer.data[address : address + flat.numel()] = flat
+                assert buffer.writers is not None
+                buffer.writers[address : address + flat.numel()] = 1
+
+    def memberships(self, op: InterTileProduceOp) -> dict[int, int]:
+        """Group of every producer core. Raises Fault KT213 where a core is in two groups."""
+        family = op.producer_tiles_per_group.data
+        groups = getattr(op.future.type.groups, "data", None)
+        found: dict[int, int] = {}
+        for group in range(self.cores):
+            if groups is not None and not bool(contains(groups, [group])):
+                continue
+            for core in range(self.cores):
+                if bool(contains(family, [core], [group])):
+                    if core in found:
+                        raise Fault("KT213", f"core {core} produces in groups {found[core]} and {group}")
+                    found[core] = group
+        return found
+
+    def group(self, op: InterTileProduceOp) -> int | None:
+        """The group that the current core produces in, or None."""
+        return self.memberships(op).get(self.core)
+
+    def settle(self) -> None:
+        """A collective has completed: what came before it is ordered before what follows."""
+        for buffer in (*self.buffers, *(b for _, b in self._global), *self._typed.values()):
+            buffer.settle()
+
+    def coordinates(self, core: int) -> tuple[int, int, int]:
+        """Grid coordinates of a linear core id, x fastest."""
+        x, y, _ = self.grid
+        return core % x, core // x % y, core // (x * y)
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Everything found, in order."""
+        return list(self.found.values())
+
+
+def arguments_of(values: Sequence[Any]) -> list[Any]:
+    """Arguments with NumPy arrays as tensors."""
+    import numpy as np
+
+    return [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in values]

@@ -1,0 +1,88 @@
+"""The operations that decide which elements a function touches: addresses, bounds and conditions, not arithmetic."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func, scf
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from tracer.ktir import dialect as ktdp
+
+_ADDRESSING = (
+    ktdp.ConstructMemoryViewOp,
+    ktdp.ConstructDistributedMemoryViewOp,
+    ktdp.ConstructAccessTileOp,
+    ktdp.ConstructIndirectAccessTileOp,
+)
+
+
+def addressing(function: func.FuncOp) -> set[Operation]:
+    """The backward slice of every access tile, loop bound and condition of the function and what it calls."""
+    todo: list[SSAValue] = []
+    for op in _everything(function):
+        if isinstance(op, _ADDRESSING):
+            todo += [*op.results]
+        elif isinstance(op, scf.ForOp):
+            todo += [op.lb, op.ub, op.step]
+        elif isinstance(op, scf.IfOp | scf.ConditionOp):
+            todo.append(op.cond)
+        elif isinstance(op, scf.ParallelOp):
+            todo += list(op.operands)
+    kept: set[Operation] = set()
+    seen: set[SSAValue] = set()
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if isinstance(owner, Operation):
+            kept |= _whole(owner)
+        todo += sources(value)
+    return kept
+
+
+def sources(value: SSAValue) -> list[SSAValue]:
+    """The values that `value` is computed from, carried values of loops lane by lane."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        assert isinstance(value, OpResult)
+        match owner:
+            case scf.ForOp():
+                return [*_carried(owner, value.index), owner.lb, owner.ub, owner.step]
+            case scf.IfOp():
+                return [owner.cond, *(r.block.last_op.operands[value.index] for r in owner.regions if r.blocks)]
+            case scf.WhileOp():
+                return [*owner.operands, *_ends(owner)]
+        inside = [v for region in owner.regions for op in region.walk() for v in op.operands]
+        return [*owner.operands, *inside]
+    parent = owner.parent_op()
+    assert isinstance(value, BlockArgument)
+    if isinstance(parent, scf.ForOp):
+        return [parent.lb, parent.ub, parent.step] if value.index == 0 else _carried(parent, value.index - 1)
+    return [*parent.operands, *_ends(parent)] if isinstance(parent, scf.WhileOp) else []
+
+
+def _carried(loop: scf.ForOp, lane: int) -> list[SSAValue]:
+    end = loop.body.block.last_op
+    return [loop.iter_args[lane], *([end.operands[lane]] if end is not None else [])]
+
+
+def _ends(op: Operation) -> list[SSAValue]:
+    return [v for r in op.regions if r.block.last_op is not None for v in r.block.last_op.operands]
+
+
+def _whole(op: Operation) -> set[Operation]:
+    """An op with the payload in its regions; control flow is compiled in any case."""
+    if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+        return {op}
+    return set(op.walk())
+
+
+def _everything(function: func.FuncOp) -> list[Operation]:
+    ops = list(function.walk())
+    module = function.parent_op()
+    called = {op.callee.string_value() for op in ops if isinstance(op, func.CallOp)}
+    for other in module.walk() if module is not None and called else ():
+        if isinstance(other, func.FuncOp) and other.sym_name.data in called and other is not function:
+            ops += _everything(other)
+    return ops

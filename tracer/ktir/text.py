@@ -1,0 +1,101 @@
+"""KTIR text in and out: `parse` and `print_module`."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError
+
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.dialect import context
+from tracer.ktir.parser import KtirParser
+from tracer.ktir.printer import print_text
+
+# What xDSL's builders and parsers raise on malformed input besides ParseError.
+_MALFORMED = (
+    DiagnosticException,
+    PyRDLError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    NotImplementedError,
+    RecursionError,
+    StopIteration,
+)
+
+
+def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> ModuleOp:
+    """The module that `text` spells, pretty or generic form, every operation stamped with its source location.
+
+    Raises KtirError with one diagnostic for a syntax error (KT101), an undefined value (KT103), or, with `verify`,
+    one for every operation that violates a rule of its own (KT102).
+    """
+    lines = text.splitlines()
+    parser = KtirParser(context(), text, filename)
+    try:
+        module = parser.parse_module()
+    except ParseError as error:
+        line, column = parser.place(error.span.start)
+        raise KtirError([_syntax(error.msg, filename, line, column, lines)]) from None
+    except _MALFORMED as error:
+        line, column = parser.place(parser._current_token.span.start)
+        raise KtirError([_syntax(_first_line(error), filename, line, column, lines)]) from None
+    if parser.forward_ssa_references:
+        raise KtirError([_undefined(name, text, parser, filename, lines) for name in parser.forward_ssa_references])
+    if verify and (found := op_violations(module, lines)):
+        raise KtirError(found)
+    return module
+
+
+def print_module(module: ModuleOp) -> str:
+    """Plain text of `module`; `parse` gives back an equal module with equal names."""
+    return print_text(module)
+
+
+def op_violations(module: ModuleOp, lines: list[str] | None = None) -> list[Diagnostic]:
+    """One diagnostic for every operation whose own verifier rejects it."""
+    found = []
+    for op in module.walk():
+        try:
+            _verify_alone(op)
+        except _MALFORMED as error:
+            found.append(with_source(at(op, "KT102", _first_line(error)), lines))
+    return found
+
+
+def _verify_alone(op: Operation) -> None:
+    op.verify(verify_nested_ops=False)
+
+
+def with_source(diagnostic: Diagnostic, lines: list[str] | None) -> Diagnostic:
+    """The diagnostic with the source line it points at, where `lines` has it."""
+    from dataclasses import replace
+
+    if lines and 1 <= diagnostic.line <= len(lines):
+        return replace(diagnostic, source=lines[diagnostic.line - 1])
+    return diagnostic
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    # xDSL renders the operation under a verification error; the last line that is not IR says what is wrong.
+    notes = [line.strip(" ^-\t") for line in text if line.strip(" ^-\t")]
+    for line in notes:
+        if line.startswith("Operation does not verify:"):
+            return line.removeprefix("Operation does not verify:").strip()
+    return cast(str, notes[0]) if notes else type(error).__name__
+
+
+def _syntax(message: str, filename: str, line: int, column: int, lines: list[str]) -> Diagnostic:
+    return with_source(Diagnostic("KT101", message.strip(), "error", filename, line, column), lines)
+
+
+def _undefined(name: str, text: str, parser: KtirParser, filename: str, lines: list[str]) -> Diagnostic:
+    position = max(text.find(f"%{name}"), 0)
+    line, column = parser.place(position)
+    return with_source(Diagnostic("KT103", f"%{name} is not defined", "error", filename, line, column), lines)

@@ -1,0 +1,135 @@
+"""Bounds of integer tensors lane by lane, so that masks can be proved true or false.
+
+A tensor is a pair of arrays (least and greatest value of every lane over all programs), broadcastable
+to its shape: unit extents stand for dimensions along which nothing changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tracer.lower.analysis.dims import integer, integers
+from tracer.lower.analysis.scalars import Scalars
+from tracer.lower.arith_ops import CmpiOp
+from tracer.lower.edit import shape_of, splat_value
+from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, SplatOp, TransOp
+
+Array = np.ndarray[Any, Any]
+
+
+class Interval(NamedTuple):
+    """Inclusive bounds of every lane."""
+
+    low: Array
+    high: Array
+
+
+@dataclass
+class LaneBounds:
+    """Bounds of the integer tensors of one function."""
+
+    scalars: Scalars
+    _known: dict[SSAValue, Interval | None] = field(default_factory=dict)
+
+    def of(self, value: SSAValue) -> Interval | None:
+        """Bounds of a tensor's lanes; None where they depend on data."""
+        if value not in self._known:
+            self._known[value] = self._evaluate(value)
+        return self._known[value]
+
+    def _evaluate(self, value: SSAValue) -> Interval | None:
+        op = value.owner
+        if not isinstance(op, Operation) or not isinstance(value.type, TensorType):
+            return None
+        if not isinstance(value.type.element_type, IntegerType):
+            return None
+        match op:
+            case arith.ConstantOp():
+                constant = splat_value(value)
+                return None if constant is None else _uniform(int(constant), int(constant), value)
+            case MakeRangeOp():
+                lanes = np.arange(integer(op.attributes["start"]), integer(op.attributes["end"]))
+                return Interval(lanes, lanes)
+            case SplatOp():
+                bounds = self.scalars.bounds(op.source, op)
+                return None if bounds is None else _uniform(*bounds, value)
+            case ExpandDimsOp():
+                return self._moved(op.source, lambda a: np.expand_dims(a, integer(op.attributes["axis"])))
+            case BroadcastOp():
+                return self.of(op.source)
+            case TransOp():
+                order = integers(op.attributes["order"])
+                return self._moved(op.source, lambda a: a.transpose(order))
+            case _:
+                return self._arithmetic(op)
+
+    def _moved(self, source: SSAValue, move: Any) -> Interval | None:
+        found = self.of(source)
+        return None if found is None else Interval(move(found.low), move(found.high))
+
+    def _arithmetic(self, op: Operation) -> Interval | None:
+        parts = [self.of(o) for o in op.operands]
+        known = [p for p in parts if p is not None]
+        if op.name == "arith.andi" and len(parts) == 2 and op.results[0].type.element_type == IntegerType(1):
+            return _conjunction(parts, op)
+        if not known or len(known) != len(parts):
+            return None
+        a, b = known[0], known[-1]
+        match op.name:
+            case "arith.extsi" | "arith.trunci":
+                return a
+            case "arith.extui":
+                return a
+            case "arith.addi":
+                return Interval(a.low + b.low, a.high + b.high)
+            case "arith.subi":
+                return Interval(a.low - b.high, a.high - b.low)
+            case "arith.muli":
+                corners = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]
+                return Interval(np.minimum.reduce(corners), np.maximum.reduce(corners))
+            case "arith.ori" if op.results[0].type.element_type == IntegerType(1):
+                return Interval(np.maximum(a.low, b.low), np.maximum(a.high, b.high))
+            case "arith.cmpi":
+                assert isinstance(op, CmpiOp)
+                return _comparison(op.word, a, b)
+        return None
+
+
+def _uniform(low: int, high: int, value: SSAValue) -> Interval:
+    shape = (1,) * len(shape_of(value))
+    return Interval(np.full(shape, low), np.full(shape, high))
+
+
+def _conjunction(parts: list[Interval | None], op: Operation) -> Interval:
+    """One side known to be false settles a lane."""
+    unknown = _uniform(0, 1, op.results[0])
+    a, b = (part if part is not None else unknown for part in parts)
+    return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high))
+
+
+def _comparison(word: str, a: Interval, b: Interval) -> Interval | None:
+    """Truth of every lane: (1, 1), (0, 0), or (0, 1) where it depends."""
+    match word:
+        case "slt":
+            always, never = a.high < b.low, a.low >= b.high
+        case "sle":
+            always, never = a.high <= b.low, a.low > b.high
+        case "sgt":
+            always, never = a.low > b.high, a.high <= b.low
+        case "sge":
+            always, never = a.low >= b.high, a.high < b.low
+        case "eq":
+            always = (a.low == a.high) & (b.low == b.high) & (a.low == b.low)
+            never = (a.high < b.low) | (a.low > b.high)
+        case "ne":
+            never = (a.low == a.high) & (b.low == b.high) & (a.low == b.low)
+            always = (a.high < b.low) | (a.low > b.high)
+        case _:
+            return None
+    return Interval(always.astype(np.int64), 1 - never.astype(np.int64))

@@ -1,0 +1,129 @@
+"""Tile numbers, coordinates and loop bounds are `index` values; Triton has them as i32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, i1
+from xdsl.ir import Operation, SSAValue
+
+from tracer.ktir.dialect import GetComputeTileIdOp
+from tracer.lower.analysis.scalars import Scalars, constant_of
+from tracer.lower.arith_ops import CmpiOp
+from tracer.lower.build import ARITH, INDEX, index_cast
+from tracer.lower.edit import Emitter, element_type, erase, replace, retype
+from tracer.lower.manager import Job
+from tracer.lower.tt_ops import DescriptorLoadOp, DescriptorStoreOp, GetProgramIdOp
+
+_ARITHMETIC = (
+    "arith.addi",
+    "arith.subi",
+    "arith.muli",
+    "arith.divsi",
+    "arith.remsi",
+    "arith.minsi",
+    "arith.maxsi",
+)
+_CASTS = ("arith.extsi", "arith.trunci")
+_UNSIGNED = {"arith.divsi": "arith.divui", "arith.remsi": "arith.remui"}
+
+
+@dataclass(frozen=True)
+class IndexScalars:
+    """Program ids become compute tile ids; what is computed from them becomes `index`."""
+
+    name: ClassVar[str] = "index-scalars"
+
+    def apply(self, module: ModuleOp, job: Job) -> None:
+        """Rewrite in place."""
+        _unsigned_division(module, job)
+        original: dict[SSAValue, IntegerType] = {}
+        for op in list(module.walk()):
+            if isinstance(op, GetProgramIdOp):
+                tile = GetComputeTileIdOp(1)
+                emitter = Emitter(op)
+                kind = op.result.type
+                emitter.insert(tile, "core")
+                tile.ids[0].name_hint = "core"
+                original[tile.ids[0]] = kind
+                for use in list(op.result.uses):
+                    use.operation.operands[use.index] = tile.ids[0]
+                erase(op)
+            elif isinstance(op, scf.ForOp):
+                _convert_loop(op, original)
+            elif op.name in _ARITHMETIC and _scalar(op):
+                _convert_arithmetic(op, original)
+            elif op.name in _CASTS and op.operands[0] in original:
+                replace(op, [op.operands[0]])
+            elif isinstance(op, CmpiOp) and any(o in original for o in op.operands):
+                _convert_operands(op, list(range(2)), original)
+        for op in list(module.walk()):
+            _restore(op, original)
+
+
+def _scalar(op: Operation) -> bool:
+    return isinstance(op.results[0].type, IntegerType) and op.results[0].type != i1
+
+
+def _unsigned_division(module: ModuleOp, job: Job) -> None:
+    """Division of what is never negative; the public simulator divides exactly only there."""
+    scalars = Scalars(job.grid)
+    for op in list(module.walk()):
+        if op.name in _UNSIGNED and _scalar(op):
+            bounds = [scalars.bounds(o, op) for o in op.operands]
+            if all(b is not None and b[0] >= 0 for b in bounds):
+                emitter = Emitter(op)
+                emitter.replace([emitter.emit(ARITH[_UNSIGNED[op.name]](*op.operands))])  # type: ignore[call-arg]
+
+
+def _known(value: SSAValue, original: dict[SSAValue, IntegerType]) -> bool:
+    return value in original or constant_of(value) is not None
+
+
+def _convert_loop(loop: scf.ForOp, original: dict[SSAValue, IntegerType]) -> None:
+    if not all(_known(v, original) for v in (loop.lb, loop.ub, loop.step)):
+        return
+    induction = loop.body.block.args[0]
+    if isinstance(induction.type, IntegerType):
+        original[induction] = induction.type
+    retype(induction, INDEX)
+    _convert_operands(loop, [0, 1, 2], original)
+
+
+def _convert_arithmetic(op: Operation, original: dict[SSAValue, IntegerType]) -> None:
+    if not all(_known(v, original) for v in op.operands) or not any(v in original for v in op.operands):
+        return
+    result = op.results[0]
+    assert isinstance(result.type, IntegerType)
+    original[result] = result.type
+    retype(result, INDEX)
+    _convert_operands(op, list(range(len(op.operands))), original)
+
+
+def _convert_operands(op: Operation, positions: list[int], original: dict[SSAValue, IntegerType]) -> None:
+    for position in positions:
+        value = op.operands[position]
+        if value not in original:
+            op.operands[position] = index_cast(Emitter(op), value, INDEX)
+
+
+def _restore(op: Operation, original: dict[SSAValue, IntegerType]) -> None:
+    """Give users that want the integer a cast of it, and accesses their coordinates as `index`."""
+    wants_index: tuple[int, ...] = ()
+    if isinstance(op, DescriptorLoadOp):
+        wants_index = tuple(range(1, len(op.operands)))
+    elif isinstance(op, DescriptorStoreOp):
+        wants_index = tuple(range(2, len(op.operands)))
+    for position, value in enumerate(op.operands):
+        if position in wants_index:
+            op.operands[position] = index_cast(Emitter(op), value, INDEX)
+        elif value in original and not _takes_index(op):
+            op.operands[position] = index_cast(Emitter(op), value, original[value])
+
+
+def _takes_index(op: Operation) -> bool:
+    if isinstance(op, scf.ForOp | CmpiOp | arith.IndexCastOp) or op.name == "arith.index_cast":
+        return True
+    return bool(op.results) and isinstance(element_type(op.results[0].type), IndexType)

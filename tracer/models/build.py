@@ -1,0 +1,154 @@
+"""Build a model on fake tensors from its configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from tracer.models.config import ModelConfig
+from tracer.models.errors import BadOption, BuildFailure, MalformedConfig
+
+_DEPTH = re.compile(
+    r"(^|_)(n_layers?|num_layers|num_hidden_layers|(en|de)coder_layers|num_(en|de)coder_layers|depth|num_blocks|n_blocks)$"
+)
+"""Names under which configurations keep how many layers there are."""
+
+_DEPTHS = re.compile(r"(^|_)depths$")
+"""Names of lists that hold a number of layers per stage."""
+
+
+def native_config(config: ModelConfig, layers: int | None = None) -> Any:
+    """transformers' configuration object, truncated to `layers` layers if given.
+
+    Raises:
+        MalformedConfig: transformers refuses the configuration.
+    """
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    if layers is not None and layers < 1:
+        raise BadOption(option="layers", value=layers, detail="at least one layer is needed")
+    data = {key: value for key, value in config.data.items() if key != "auto_map"}
+    try:
+        native = CONFIG_MAPPING[data["model_type"]].from_dict(data)
+    except Exception as error:
+        raise MalformedConfig(model=config.name, detail=one_line(error)) from error
+    if layers is not None:
+        for part in _parts(native):
+            _truncate(part, layers)
+    return native
+
+
+def _parts(native: Any) -> Iterator[Any]:
+    """A configuration and those nested in it."""
+    yield native
+    for key in native.sub_configs:
+        part = getattr(native, key, None)
+        if part is not None and hasattr(part, "sub_configs"):
+            yield from _parts(part)
+
+
+def _truncate(native: Any, layers: int) -> None:
+    names = {*vars(native), *native.attribute_map}
+    lengths = set()
+    for name in sorted(names):
+        value = getattr(native, name, None)
+        if _DEPTH.search(name) and type(value) is int and value > layers:
+            lengths.add(value)
+            setattr(native, name, layers)
+        elif _DEPTHS.search(name) and isinstance(value, (list, tuple)):
+            setattr(native, name, type(value)(min(depth, layers) for depth in value))
+    for name in sorted(vars(native)):
+        value = getattr(native, name)
+        # One entry per layer: layer_types and its like.
+        if isinstance(value, (list, tuple)) and len(value) in lengths and not _DEPTHS.search(name):
+            setattr(native, name, value[:layers])
+
+
+_AUTO_CLASSES = (
+    "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING",
+    "MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING",
+    "MODEL_FOR_MULTIMODAL_LM_MAPPING",
+    "MODEL_FOR_MASKED_LM_MAPPING",
+    "MODEL_FOR_CAUSAL_LM_MAPPING",
+    "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING",
+    "MODEL_FOR_OBJECT_DETECTION_MAPPING",
+    "MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING",
+    "MODEL_FOR_DEPTH_ESTIMATION_MAPPING",
+    "MODEL_FOR_CTC_MAPPING",
+    "MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING",
+    "MODEL_MAPPING",
+    "MODEL_FOR_PRETRAINING_MAPPING",
+)
+"""transformers' registries, tried in order where a configuration names no architecture: the widest task first."""
+
+
+def model_class(native: Any, name: str) -> type:
+    """The class that a configuration means: its `architectures`, else the first registry that knows it."""
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    for architecture in native.architectures or ():
+        found = getattr(transformers, str(architecture), None)
+        if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
+            return found
+    for mapping in _AUTO_CLASSES:
+        found = getattr(modeling_auto, mapping).get(type(native), None)
+        if found is not None:
+            return found[0] if isinstance(found, tuple) else found
+    every = [m for key, m in sorted(vars(modeling_auto).items()) if re.fullmatch(r"MODEL_FOR_\w+_MAPPING", key)]
+    for registry in every:
+        if type(native) in registry:
+            found = registry[type(native)]
+            return found[0] if isinstance(found, tuple) else found
+    raise BuildFailure(model=name, detail=f"no class is registered for {type(native).__name__}")
+
+
+def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None) -> Any:
+    """The model in evaluation mode; must be called under a FakeTensorMode, which holds its weights.
+
+    Attention is written out (`eager`), experts are batched: both keep every operation visible, and none depends on values.
+    A model that does not build on fake tensors is built on `accelerate`'s empty weights and moved over.
+
+    Raises:
+        MalformedConfig: transformers refuses the configuration.
+        BuildFailure: transformers could not construct the model.
+    """
+    native = native_config(config, layers)
+    try:
+        model = _construct(native, config.name, dtype)
+    except BuildFailure:
+        raise
+    except Exception as error:
+        try:
+            model = _construct_empty(native_config(config, layers), config.name, dtype)
+        except Exception:
+            raise BuildFailure(model=config.name, detail=one_line(error)) from error
+    return model.eval()
+
+
+def _construct(native: Any, name: str, dtype: torch.dtype) -> Any:
+    from transformers import initialization
+
+    cls: Any = model_class(native, name)
+    with initialization.no_init_weights():
+        model = cls._from_config(native, dtype=dtype, attn_implementation="eager")
+    if model._can_set_experts_implementation():
+        model.set_experts_implementation("batched_mm")
+    return model
+
+
+def _construct_empty(native: Any, name: str, dtype: torch.dtype) -> Any:
+    from accelerate import init_empty_weights
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+    with unset_fake_temporarily(), init_empty_weights(include_buffers=True):
+        model = _construct(native, name, dtype)
+    return model.to_empty(device="cpu")
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as one line of at most 300 characters."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

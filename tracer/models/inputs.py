@@ -1,0 +1,150 @@
+"""Inputs for a model, made from what it says about itself: its main inputs, its forward's signature, its configuration.
+
+No table of models: a parameter's annotation says whether it holds integers, the configuration says which sizes there are
+(images, spectrograms, raw audio, hidden states), and `candidates` lists the combinations to try, the likeliest first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+MAX_CANDIDATES = 48
+_RATE = 16_000
+"""Samples of one second of speech; what every raw-audio model of transformers expects."""
+_IMAGE = 224
+_FRAMES = 100
+"""Frames of one second of a spectrogram."""
+
+Shape = tuple[int, ...]
+
+
+def parameters_of(model: Any) -> dict[str, inspect.Parameter]:
+    """Named parameters of the model's forward."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: p for name, p in inspect.signature(model.forward).parameters.items() if p.kind in kinds}
+
+
+def main_inputs(model: Any) -> tuple[str, ...]:
+    """Names of the inputs that the model calls its main ones and that its forward takes."""
+    named = model.main_input_name
+    names = tuple(named) if isinstance(named, (list, tuple)) else (named,)
+    parameters = parameters_of(model)
+    found = tuple(name for name in names if name in parameters)
+    required = tuple(name for name, p in parameters.items() if p.default is inspect.Parameter.empty and name not in found)
+    return found + required or tuple(itertools.islice(parameters, 1))
+
+
+def holds_integers(name: str, parameter: inspect.Parameter | None) -> bool:
+    """Whether a parameter wants integers: what its annotation says, else what `_ids` and `_thw` mean in transformers."""
+    annotation = str(parameter.annotation) if parameter is not None else ""
+    if "LongTensor" in annotation or "IntTensor" in annotation:
+        return True
+    return "FloatTensor" not in annotation and name.endswith(("_ids", "_thw", "_index", "_mask", "_idx"))
+
+
+def candidates(model: Any, *, batch: int, seq_len: int) -> Iterator[dict[str, tuple[str, Shape]]]:
+    """Sets of inputs to try, as `{name: ("int" | "float", shape)}`; the model's own forward decides which is right."""
+    parameters = parameters_of(model)
+    names = main_inputs(model)
+    extra: tuple[str, ...] = ()
+    if getattr(model.config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
+        extra = ("decoder_input_ids",)
+    wanted = tuple(dict.fromkeys(names + extra))
+    tensors = [
+        name
+        for name, p in parameters.items()
+        if "Tensor" in str(p.annotation) and name not in wanted and not name.startswith(("label", "past_", "head_mask"))
+    ]
+    sets: list[tuple[str, ...]] = [wanted, names] if extra else [names]
+    sets += [(*wanted, name) for name in tensors]
+    sets += [(*wanted, a, b) for a, b in itertools.combinations(tensors[:6], 2)]
+    seen = set()
+    count = 0
+    for chosen in sets:
+        options = [list(shapes(model, name, parameters.get(name), batch=batch, seq_len=seq_len)) for name in chosen]
+        for combination in itertools.product(*options):
+            made = dict(zip(chosen, combination, strict=True))
+            key = tuple(made.items())
+            if key not in seen:
+                seen.add(key)
+                yield made
+                count += 1
+                if count == MAX_CANDIDATES:
+                    return
+
+
+def shapes(
+    model: Any, name: str, parameter: inspect.Parameter | None, *, batch: int, seq_len: int
+) -> Iterator[tuple[str, Shape]]:
+    """Kinds and shapes that a parameter may want, the likeliest first."""
+    config = model.config
+    if holds_integers(name, parameter):
+        if name.endswith("_thw"):
+            yield "int", (1, 3)
+        yield "int", (batch, seq_len)
+        return
+    image = _size(find(config, "image_size")) or (_IMAGE, _IMAGE)
+    channels = _first(config, "num_channels", "in_channels", "in_chans", "num_image_channels") or 3
+    images = [(batch, channels, *image), (batch, _first(config, "num_frames", "frames_per_clip") or 8, channels, *image)]
+    bins = _first(config, "num_mel_bins", "feature_size", "input_feat_per_channel", "input_dim", "n_mels", "num_features")
+    frames = _first(config, "max_source_positions")
+    length = 2 * frames if frames else _first(config, "max_length", "nb_max_frames") or _FRAMES
+    spectra = [(batch, bins, length), (batch, length, bins), (batch, 1, length, bins)] if bins else []
+    hidden = _first(config, "hidden_size", "d_model", "embed_dim", "dim", "width")
+    states = [(batch, seq_len, hidden), (seq_len, hidden)] if hidden else []
+    patch = _size(find(config, "patch_size"))
+    flat = channels * patch[0] * patch[1] * (_first(config, "temporal_patch_size") or 1) if patch else None
+    patches = [(16, flat), (batch, 16, flat)] if flat else []
+    series = _first(config, "context_length", "seq_length", "prediction_length")
+    inputs = _first(config, "num_input_channels", "input_size", "num_time_features")
+    times = ([(batch, series, inputs)] if inputs else []) + [(batch, series)] if series else []
+    raw = [(batch, _RATE), (batch, 1, _RATE)]
+    # A name that says images puts them first; otherwise what the configuration is specific about comes first.
+    visual = "pixel" in name or "image" in name
+    ordered = [images, patches, states] if visual else [times, spectra, raw, states, patches, images]
+    for shape in itertools.chain(*ordered, [(batch, seq_len)]):
+        yield "float", shape
+
+
+def find(config: Any, name: str) -> Any:
+    """An attribute of a configuration, or of the first nested one that has it."""
+    value = getattr(config, name, None)
+    if value is not None:
+        return value
+    for key in getattr(config, "sub_configs", ()):
+        part = getattr(config, key, None)
+        if part is not None and (value := find(part, name)) is not None:
+            return value
+    return None
+
+
+def _first(config: Any, *names: str) -> int | None:
+    for name in names:
+        value = find(config, name)
+        if type(value) is int and value > 0:
+            return value
+    return None
+
+
+def _size(value: Any) -> tuple[int, int] | None:
+    if isinstance(value, dict):
+        value = [value.get("height"), value.get("width")]
+    if type(value) is int and value > 0:
+        return value, value
+    if isinstance(value, (list, tuple)) and len(value) >= 2 and all(type(n) is int for n in value[-2:]):
+        return int(value[-2]), int(value[-1])
+    return None
+
+
+def integers(name: str, shape: Shape, vocabulary: int) -> torch.Tensor:
+    """Values of an integer input: ones for masks, a small grid for `_thw`, ascending token ids otherwise."""
+    if name.endswith("_mask"):
+        return torch.ones(shape, dtype=torch.int64)
+    if name.endswith("_thw"):
+        return torch.tensor([[1, 4, 4]] * shape[0], dtype=torch.int64)
+    return (torch.arange(shape[-1]) % max(vocabulary - 3, 1) + min(3, vocabulary - 1)).expand(shape).contiguous()

@@ -1,0 +1,109 @@
+"""What a harvest did, as data and as the closing table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tracer.emit.manifest import STATUSES, natural
+from tracer.pipeline import Report
+
+SCHEMA = 1
+VERBS = ("create", "update", "identical", "remove")
+STAGES = ("trace", "capture", "rewrite", "lower", "emit")
+SLOWEST = 5
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """One model's harvest for machines. Seconds are wall-clock, stages are summed over processes."""
+    entry = report.entry
+    statuses = _statuses(report)
+    return {
+        "schema": SCHEMA,
+        "model": report.model,
+        "interrupted": report.interrupted,
+        "calls": entry.calls,
+        "ops": {status: statuses[status] for status in STATUSES},
+        "files": _verbs(report),
+        "resumed": report.resumed,
+        "seconds": {
+            "total": round(report.wall, 3),
+            **{stage: round(report.seconds[stage], 3) for stage in STAGES if stage in report.seconds},
+        },
+        "slowest": [{"op": name, "seconds": round(seconds, 3)} for name, seconds in report.slowest[:SLOWEST]],
+        "not_ok": [
+            {"op": name, "status": op.status, "code": op.code, "reason": op.reason, "calls": op.calls}
+            for name, op in sorted(entry.ops.items(), key=lambda pair: natural(pair[0]))
+            if op.status not in ("ok", "view")
+        ],
+        "changes": [
+            {"verb": change.verb, "path": change.path}
+            for change in report.changes
+            if change.verb != "identical"
+        ],
+    }
+
+
+def table(reports: Sequence[Report]) -> RenderableType:
+    """The closing table: a row a model, then why ops are not ok, then where the time went."""
+    parts: list[RenderableType] = [_models(reports)]
+    if reasons := _reasons(reports):
+        parts.append(reasons)
+    for report in reports:
+        verbs = ", ".join(f"{count} {verb}" for verb, count in _verbs(report).items() if count)
+        parts += [Text(f"{report.model}: files: {verbs or 'none'}"), Text(_times(report))]
+    parts += [
+        Text(f"{report.model}: interrupted; what is finished stays, run the same command again to go on.")
+        for report in reports
+        if report.interrupted
+    ]
+    return Group(*parts)
+
+
+def _models(reports: Sequence[Report]) -> Table:
+    found = Table(box=None, pad_edge=False)
+    found.add_column("model", overflow="fold")
+    for column in ("calls", *STATUSES, "seconds"):
+        found.add_column(column, justify="right", no_wrap=True)
+    for report in reports:
+        statuses = _statuses(report)
+        counts = [report.entry.calls["total"], *(statuses[status] for status in STATUSES)]
+        found.add_row(Text(report.model), *(str(count) for count in counts), f"{report.wall:.1f}")
+    return found
+
+
+def _reasons(reports: Sequence[Report]) -> Table | None:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for report in reports:
+        for name, op in sorted(report.entry.ops.items(), key=lambda pair: natural(pair[0])):
+            if op.status not in ("ok", "view"):
+                groups.setdefault((op.status, op.code, op.reason), []).append(name)
+    if not groups:
+        return None
+    found = Table(box=None, pad_edge=False)
+    for column in ("status", "code", "ops", "first", "reason"):
+        found.add_column(column, justify="right" if column == "ops" else "left")
+    for (status, code, reason), names in sorted(groups.items(), key=lambda item: -len(item[1])):
+        found.add_row(status, Text(code), str(len(names)), Text(names[0]), Text(reason))
+    return found
+
+
+def _times(report: Report) -> str:
+    stages = ", ".join(f"{stage} {report.seconds[stage]:.1f}" for stage in STAGES if stage in report.seconds)
+    slowest = ", ".join(f"{name} {seconds:.1f}" for name, seconds in report.slowest[:SLOWEST])
+    resumed = f"; {report.resumed} ops were finished before" if report.resumed else ""
+    return f"{report.model}: seconds by stage: {stages}{f'; slowest: {slowest}' if slowest else ''}{resumed}"
+
+
+def _statuses(report: Report) -> Counter[str]:
+    return Counter(op.status for op in report.entry.ops.values())
+
+
+def _verbs(report: Report) -> dict[str, int]:
+    counts = Counter(change.verb for change in report.changes)
+    return {verb: counts[verb] for verb in VERBS}
