@@ -1,6 +1,7 @@
 """The `harvest` command. Only this module prints; what it shows is made in `report/`.
 
-Exit codes: 0 all well, 1 an op has no kernel or a check failed, 2 interrupted, 3 internal error, 4 usage, 5 nothing harvested.
+Exit codes: 0 all well, 1 an op has no kernel or a check failed, 2 interrupted, 3 internal error, 4 usage,
+5 nothing harvested.
 Nothing heavy is imported before a command needs it.
 """
 
@@ -43,7 +44,7 @@ class Dtype(StrEnum):
     FP32 = "fp32"
 
 
-UsageError = typer.BadParameter.__mro__[1]
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What the option parser raises for a wrong command line; typer has no public name for it."""
 
 USAGE_CODES = ("HV101", "HV102", "HV103", "HV104", "HV107", "HV108", "HV5", "HV9")
@@ -178,12 +179,10 @@ def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool)
 def _code(report: Report) -> int:
     if report.interrupted:
         return Exit.INTERRUPTED
-    statuses = [op.status for op in report.entry.ops.values()]
-    if not report.results and not report.resumed:
-        return Exit.NOTHING
+    statuses = {op.status for op in report.ran.values()} | {result.status for result in report.results}
     if "ok" not in statuses:
         return Exit.NOTHING
-    return Exit.OK if all(status in ("ok", "view") for status in statuses) else Exit.FAILED
+    return Exit.OK if statuses <= {"ok", "view"} else Exit.FAILED
 
 
 def _worst(codes: list[int]) -> int:
@@ -259,6 +258,44 @@ def lower(
     for name, found in kernels.items():
         if kernel in (None, name):
             typer.echo(lower_kernel(found, SPYRE).text, nl=False)
+
+
+@app.command()
+def lint(
+    files: Annotated[list[Path], typer.Argument(help="KTIR files.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+) -> None:
+    """Check KTIR files and say what is wrong, by file, line and column."""
+    from tracer.report.run_ktir import lint as find
+
+    findings = find(files)
+    if as_json:
+        typer.echo(json.dumps([finding.to_json() for finding in findings]))
+    else:
+        for finding in findings:
+            typer.echo(str(finding))
+    raise typer.Exit(Exit.FAILED if any(finding.severity == "error" for finding in findings) else Exit.OK)
+
+
+@app.command()
+def simulate(
+    file: Annotated[Path, typer.Argument(help="A KTIR file.")],
+    function: Annotated[str | None, typer.Option(help="Function, where the file has several.")] = None,
+    arg: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="f16[12,64], a number or a file.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, max=32, help="Cores instead of the grid's.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of arguments that are made up.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="The outcome as JSON.")] = False,
+) -> None:
+    """Run a KTIR file on the built-in simulator, with its sanitizer on."""
+    from tracer.report.run_ktir import simulate as run
+
+    outcome = run(file, function, arg or (), cores, seed)
+    if as_json:
+        typer.echo(json.dumps(outcome.to_json()))
+    else:
+        for line in outcome.lines():
+            typer.echo(line)
+    raise typer.Exit(Exit.FAILED if any(d.severity == "error" for d in outcome.diagnostics) else Exit.OK)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -33,7 +33,8 @@ class OpTask:
     timeout: float = 0.0
 
     def key(self, tool: str) -> str:
-        """Digest of everything that the result depends on; `tool` is the tool's own digest with all versions."""
+        """Digest of everything that the result depends on; `tool` is the digest of the tool and all
+        versions."""
         parts = (
             self.name,
             self.model,
@@ -91,15 +92,16 @@ class _Stopwatch:
 def harvest_op(task: OpTask) -> OpResult:
     """Make the folder of one op. Never raises for what the op does: every end is a status.
 
-    A refusal is `refused` with its code, an op that Inductor leaves to a library `extern`, anything else that goes wrong
-    `failed` with the stage. An op that needs no kernel is a `view`.
+    A refusal is `refused` with its code, an op that Inductor leaves to a library `extern`, anything else that
+    goes wrong `failed` with the stage. An op that needs no kernel is a `view`.
     """
     watch = _Stopwatch()
     try:
         with time_limit(task.timeout, Timeout(op=task.name, seconds=f"{task.timeout:g}")):
             return _harvest(task, watch)
     except HarvestError as error:
-        error.op = error.op or task.name
+        # A stage knows the kernel; a person looks for the op.
+        error.op = f"{task.name} ({error.op})" if error.op and error.op != task.name else task.name
         status, code = _status(error, watch.stage)
         return OpResult(
             task.name,
@@ -112,7 +114,7 @@ def harvest_op(task: OpTask) -> OpResult:
         )
     except Exception as error:
         reason = f"{type(error).__name__}: {_one_line(error)}"
-        message = f"{task.name}: {watch.stage} failed with {reason}. Try: --debug shows the traceback; report the op."
+        message = f"{task.name}: {watch.stage} failed with {reason}. Try: --debug, and report the op."
         return OpResult(
             task.name,
             "failed",

@@ -1,7 +1,7 @@
 """One model through all of it: resolve, trace, every op, folders, registry. Prints nothing.
 
-Nothing is lost when a run is cut short: each folder is in place as soon as its op is done, the journal says so, and a
-second run takes up the rest. The registry is written at the end, and when a run is interrupted.
+Nothing is lost when a run is cut short: each folder is in place as soon as its op is done, the journal says
+so, and a second run takes up the rest. The registry is written at the end, and when a run is interrupted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tracer.emit.folder import Change
 from tracer.emit.journal import Finished, Journal
 from tracer.emit.manifest import Entry, ModelEntry
 from tracer.emit.naming import folder_name
-from tracer.errors import HarvestError
 from tracer.harvest_op import OpResult, OpTask, harvest_op, lost
 from tracer.target import SPYRE, SpyreTarget
 
@@ -75,7 +74,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run reports while it works: `done` of `total` ops, and the op that has just ended (None at the start)."""
+    """What a run reports: `done` of `total` ops, and the op that has just ended (None at the start)."""
 
     model: str
     done: int
@@ -93,6 +92,8 @@ class Report:
     changes: list[Change] = field(default_factory=list)
     results: list[OpResult] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    ran: dict[str, Entry] = field(default_factory=dict)
+    """The ops that this run settled; the registry may keep more from before."""
     resumed: int = 0
     interrupted: bool = False
     wall: float = 0.0
@@ -112,8 +113,8 @@ def harvest_model(
     """Harvest one model into `options.out`.
 
     Raises:
-        HarvestError: the model cannot be resolved or traced, or the output cannot be written. What happens to a single op
-            never raises; it is the op's status.
+        HarvestError: the model cannot be resolved or traced, or the output cannot be written. What happens to
+        a single op never raises; it is the op's status.
     """
     started = time.perf_counter()
     registry = manifest.read(options.out)
@@ -177,6 +178,7 @@ class _Run:
             self.report.interrupted = True
         if not self.report.interrupted:
             self.report.entry.check(self.model, sum(op.count for op in chosen))
+        self.report.ran = dict(self.entries)
         gone = {name: entry for name, entry in self.before.items() if name not in self.entries}
         if self.options.complete and not self.report.interrupted:
             for name, entry in gone.items():
@@ -311,7 +313,7 @@ class _Run:
         earlier = self.before.get(result.name)
         if not files:
             return entry
-        # Evidence is carried along: it names the digest it was taken on, so it shows by itself when it is stale.
+        # Evidence is carried along: it names the digest it was taken on, so that it shows when it is stale.
         tiers = earlier.tiers if earlier else {}
         return replace(
             entry, digest=files_digest(files), files=dict(files), stages=result.stages, tiers=tiers
@@ -360,7 +362,7 @@ def _version(name: str) -> str:
 
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
-    # Two models may be harvested into one directory at the same time; each changes its own part of the registry.
+    # Two models may be harvested into one directory at the same time; each changes its own entry.
     with (folder.state(out) / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

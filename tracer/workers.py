@@ -26,8 +26,8 @@ def run(
 ) -> Iterator[Result]:
     """`function(task)` for every task, in the order of the tasks.
 
-    `function` must be a module-level function and handle its own exceptions. `lost(task)` is the result of a task whose
-    process died. With one job everything runs in this process.
+    `function` must be a module-level function and handle its own exceptions. `lost(task)` is the result of a
+    task whose process died. With one job everything runs in this process.
     """
     if jobs <= 1 or len(tasks) <= 1:
         yield from map(function, tasks)
@@ -44,7 +44,7 @@ def run(
                     yield future.result()
                     done += 1
             except BrokenProcessPool:
-                # Whoever broke the pool is among the tasks that were running. Alone in a pool it shows itself.
+                # Whoever broke the pool is among the tasks that were running; with one worker it is known.
                 if workers == 1:
                     yield lost(pending[done])
                     done += 1

@@ -1,0 +1,1 @@
+"""SpyreKernel and Ktir -> folder: naming, templates, atomic writing, registry, drift."""

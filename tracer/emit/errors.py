@@ -57,5 +57,5 @@ class UnknownOpFolder(HarvestError):
     """No harvested op has the name."""
 
     code = "HV507"
-    message = "no op under {out} is called `{op}`"
+    message = "no op under {out} is called `{name}`"
     advice = "`harvest show` with a part of the name, such as silu, or another --out."

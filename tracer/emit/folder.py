@@ -18,7 +18,7 @@ from tracer.emit.digest import digest, read_digests
 from tracer.emit.errors import EditedFile, UnwritableFolder
 
 STATE = ".harvest"
-"""Folder of an output directory for what is not product: staging and the journal. It ignores itself in git."""
+"""Folder of an output directory for what is no product: staging and journal. Git ignores it."""
 
 Verb = Literal["create", "update", "identical", "remove"]
 
@@ -119,7 +119,7 @@ def state(out: Path) -> Path:
 
 
 def clear_staging(out: Path) -> None:
-    """Remove what runs that were killed left in staging. Only for whoever knows that no other run is under way."""
+    """Remove what killed runs left in staging."""
     shutil.rmtree(out / STATE / "staging", ignore_errors=True)
 
 

@@ -1,7 +1,8 @@
 """Which integer inputs a kernel indexes with, and how far.
 
-Inductor guards every data-dependent index with `tl.device_assert((0 <= tmp5) & (tmp5 < 2048), ...)`. Following the asserted
-value back to the loads it comes from tells which pointer holds indices and what bounds them.
+Inductor guards every data-dependent index with `tl.device_assert((0 <= tmp5) & (tmp5 < 2048), ...)`.
+Following the asserted value back to the loads it comes from tells which pointer holds indices and what bounds
+them.
 """
 
 from __future__ import annotations

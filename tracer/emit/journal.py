@@ -1,7 +1,7 @@
 """What a run has finished, op by op, so that a run that was cut short is taken up where it stopped.
 
-One JSON line an op, appended as soon as its folder is in place. The journal is a cache beside the product: without it a
-harvest does everything again and gets the same bytes.
+One JSON line an op, appended as soon as its folder is in place. The journal is a cache beside the product:
+without it a harvest does everything again and gets the same bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Python text in the style of the project's formatter, so that generated files need no formatter.
 
-One rule: what fits on its line stays there; otherwise the outermost bracket that can break puts each item on a
-line of its own, with a trailing comma. Text from outside enters only through `quoted`, `comment` and `docstring`.
+One rule: what fits on its line stays there; otherwise the outermost bracket that can break puts each item
+on a line of its own, with a trailing comma. Text from outside enters only through `quoted`, `comment` and
+`docstring`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def quoted(text: str) -> str:
 
 
 def literal(value: object) -> str:
-    """A Python literal of nested tuples, lists, dicts, strings and numbers on one line. `Raw` is taken as it is."""
+    """A Python literal of nested containers, strings and numbers on one line. `Raw` is taken as it is."""
     if isinstance(value, Raw):
         return value.text
     if isinstance(value, str):
@@ -85,7 +86,7 @@ def _items(node: ast.expr, text: str) -> tuple[str, list[tuple[str, str]], str]:
     """Opening text, (prefix, expression) of every item, and closing text of the outermost bracket."""
 
     def source(part: ast.AST) -> str:
-        return ast.get_source_segment(text, part) or ""  # type: ignore[arg-type]
+        return ast.get_source_segment(text, part) or ""
 
     if isinstance(node, ast.Call):
         items = [("", source(argument)) for argument in node.args]
@@ -124,7 +125,7 @@ def comment(text: str, mark: str = "#") -> str:
 
 
 def docstring(text: str) -> str:
-    """`text`, one or more lines that may be indented, as a whole docstring literal that nothing in it can end."""
+    """`text`, lines that may be indented, as a whole docstring literal that nothing in it can end."""
     lines: list[str] = []
     # Six characters are left for the quotes of a docstring of one line.
     for part in text.strip("\n").split("\n"):
@@ -141,7 +142,7 @@ def docstring(text: str) -> str:
 
 
 def definitions(sources: Iterable[str]) -> list[str]:
-    """The distinct top-level definitions of some kernel sources, in order: a helper that two kernels share occurs once."""
+    """The distinct top-level definitions of some sources, in order: a helper that two share occurs once."""
     found: dict[str, None] = {}
     for source in sources:
         lines = source.splitlines()

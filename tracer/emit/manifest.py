@@ -1,7 +1,7 @@
 """harvested/kernels.json: every op of every model, its status and its evidence.
 
-The text is sorted and stable: one fact a line, names in natural order (`add.2` before `add.10`), lists of plain values on
-one line. A model's entry is merged into the registry; the others stay as they are.
+The text is sorted and stable: one fact a line, names in natural order (`add.2` before `add.10`), lists of
+plain values on one line. A model's entry is merged into the registry; the others stay as they are.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ STATUSES: tuple[Status, ...] = ("ok", "view", "extern", "refused", "failed")
 class Entry:
     """One op of a model.
 
-    `calls` is how often both phases together make it. `digest` is the folder's (see `digest.files_digest`), `files` those
-    of its files, `stages` the kernels in launch order. `tiers` is written by validation and carried along. An op that is not
-    `ok` or `view` says why in `code` (a refusal's code, an ATen op or a stage) and `reason`.
+    `calls` is how often both phases together make it. `digest` is the folder's (see `digest.files_digest`),
+    `files` those of its files, `stages` the kernels in launch order. `tiers` is written by validation and
+    carried along. An op that is neither `ok` nor `view` says why in `code` (a refusal's code, an ATen op or
+    a stage) and `reason`.
     """
 
     status: Status

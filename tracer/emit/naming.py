@@ -1,4 +1,4 @@
-"""Names of folders, files and functions. Whatever a config or a model says becomes one safe path component."""
+"""Names of folders, files and functions. Whatever a config or a model says is made safe here."""
 
 from __future__ import annotations
 

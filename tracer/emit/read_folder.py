@@ -62,8 +62,8 @@ def _stage(node: ast.Call) -> dict[str, Any]:
 
 def _signature(wrapper: dict[str, Any], kernel: str) -> dict[str, str]:
     if "SIGNATURE" in wrapper:
-        return ast.literal_eval(wrapper["SIGNATURE"])  # type: ignore[no-any-return]
-    return ast.literal_eval(wrapper["SIGNATURES"])[kernel]  # type: ignore[no-any-return]
+        return ast.literal_eval(wrapper["SIGNATURE"])
+    return ast.literal_eval(wrapper["SIGNATURES"])[kernel]
 
 
 def _name(definition: str) -> str:

@@ -23,7 +23,7 @@ from tracer.ktir.simulator.access import _clip, check_box, check_points
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
-from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
+from tracer.ktir.simulator.provenance import viewed_arguments
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
@@ -254,7 +254,7 @@ def coverage(function: Function, args: Sequence[Any] | None = None, *, grid: Seq
     if len(given) != len(parameters):
         raise KtirError([at(function.op, "KT216", f"{len(parameters)} arguments are needed, {len(given)} given")])
     names = [p.name_hint or f"arg{i}" for i, p in enumerate(parameters)]
-    pointers = set(stored_arguments(function.op)) | set(loaded_arguments(function.op))
+    pointers = set(viewed_arguments(function.op))
     program = compile_function(function.module.module, function.op, keep=addressing(function.op))
     x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
     tracer = _Tracer(program, (x, y, z), {n: i for i, n in enumerate(names)})

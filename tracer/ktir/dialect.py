@@ -32,6 +32,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, linalg, math, scf, tensor
 from xdsl.ir import Dialect
 
+from tracer.ktir import arith_ops
 from tracer.ktir.attributes import (
     AccessTileType,
     MemorySpace,
@@ -138,6 +139,9 @@ def context() -> Context:
     ctx = Context()
     for dialect in (builtin.Builtin, func.Func, math.Math, scf.Scf, Ktdp):
         ctx.load_dialect(dialect)
-    for dialect, extra in ((arith.Arith, ARITH_OPS), (linalg.Linalg, LINALG_OPS), (tensor.Tensor, TENSOR_OPS)):
-        ctx.load_dialect(Dialect(dialect.name, [*dialect.operations, *extra], list(dialect.attributes)))
+    own_arith = (*ARITH_OPS, *arith_ops.OPS)
+    for dialect, extra in ((arith.Arith, own_arith), (linalg.Linalg, LINALG_OPS), (tensor.Tensor, TENSOR_OPS)):
+        named = {op.name for op in extra}
+        kept = [op for op in dialect.operations if op.name not in named]
+        ctx.load_dialect(Dialect(dialect.name, [*kept, *extra], list(dialect.attributes)))
     return ctx

@@ -174,7 +174,7 @@ class ConstructMemoryViewOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstructMemoryViewOp:
-        pointer = parser.parse_operand()
+        pointer = parser.parse_operand(IndexType())
         parser.parse_punctuation(",")
         parser.parse_keyword("sizes")
         parser.parse_punctuation(":")
@@ -413,7 +413,7 @@ def parse_symbols(parser: Parser) -> list[SSAValue]:
     """The optional `symbols(%n, ...)` clause."""
     if not parser.parse_optional_keyword("symbols"):
         return []
-    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand())
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand(IndexType()))
 
 
 def print_symbols(printer: Printer, symbols: Sequence[SSAValue]) -> None:

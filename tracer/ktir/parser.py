@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import Attribute, DenseArrayBase, FileLineColLoc, IndexType, IntAttr, StringAttr, i1, i64
+from xdsl.dialects.builtin import (
+    Attribute,
+    DenseArrayBase,
+    FileLineColLoc,
+    IndexType,
+    IntAttr,
+    StringAttr,
+    _FloatType,
+    i1,
+    i64,
+)
 from xdsl.dialects.linalg import BroadcastOp, ReduceOp, TransposeOp
 from xdsl.dialects.linalg import YieldOp as LinalgYieldOp
 from xdsl.dialects.scf import ForOp, IfOp
@@ -20,6 +31,23 @@ from xdsl.utils.lexer import Span
 from tracer.ktir.extra_ops import MapOp, ReduceManyOp, parse_result_types, parse_typed_operands
 
 _NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+
+
+class _BitPattern:
+    """An element such as `0xFC00`: the IEEE bits of a float, which xDSL would read as an integer's value."""
+
+    def __init__(self, element: Any):
+        self.element = element
+
+    def to_type(self, parser: Parser, type: Attribute) -> Any:
+        """The element as a number of `type`."""
+        if not isinstance(type, _FloatType):
+            return self.element.to_type(parser, type)
+        bits: int = self.element.value
+        size = type.compile_time_size
+        if bits >= 1 << (8 * size):
+            parser.raise_error(f"the bit pattern does not fit {type}", at_position=self.element.span)
+        return next(iter(type.unpack(bits.to_bytes(size, "little"), 1)))
 
 
 class KtirParser(Parser):
@@ -42,6 +70,10 @@ class KtirParser(Parser):
             line, column = self.place(start)
             op.location = FileLineColLoc(StringAttr(self._filename), IntAttr(line), IntAttr(column))
         return op
+
+    def _parse_tensor_literal_element(self) -> Any:
+        element = super()._parse_tensor_literal_element()
+        return _BitPattern(element) if element.span.text.startswith("0x") else element
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         op_type = super()._get_op_by_name(name)
@@ -192,9 +224,7 @@ def _for(parser: Parser) -> Operation:
 
 
 def _if(parser: Parser) -> Operation:
-    condition = parser.parse_operand()
-    if condition.type != i1:
-        parser.raise_error(f"the condition of scf.if is i1, not {condition.type}")
+    condition = parser.parse_operand(i1)
     types = parse_result_types(parser)
     then = _terminated(parser.parse_region(), ScfYieldOp)
     orelse = Region()

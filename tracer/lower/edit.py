@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import Pure
 
 Number = int | float
 
@@ -88,6 +89,11 @@ def splat_value(value: SSAValue) -> Number | None:
     else:
         return None
     return abs(number) if element_type(value.type) == IntegerType(1) else number
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an op has no effect but its results. xDSL calls integer division impure, since it may trap."""
+    return op.has_trait(Pure()) or (op.name.startswith(("arith.", "math.")) and not op.regions)
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

@@ -137,7 +137,16 @@ def _construct(native: Any, name: str, dtype: torch.dtype) -> Any:
         model = cls._from_config(native, dtype=dtype, attn_implementation="eager")
     if model._can_set_experts_implementation():
         model.set_experts_implementation("batched_mm")
+    _cast_parameters(model, dtype)
     return model
+
+
+def _cast_parameters(model: Any, dtype: torch.dtype) -> None:
+    # Some parameters are declared in float32; loading weights in a dtype casts them, and so must building without weights.
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.is_floating_point() and parameter.dtype != dtype:
+                setattr(module, name, torch.nn.Parameter(parameter.to(dtype), requires_grad=False))
 
 
 def _construct_empty(native: Any, name: str, dtype: torch.dtype) -> Any:

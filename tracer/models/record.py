@@ -130,7 +130,7 @@ class Recorder(TorchFunctionMode):
         if not any(t.dim() == 0 and not t.is_floating_point() and self.values.number(t) is not None for t in inputs):
             return False
         try:
-            func(*tree_map_only(torch.Tensor, torch.empty_like, args), **tree_map_only(torch.Tensor, torch.empty_like, kwargs))
+            func(*tree_map_only(torch.Tensor, _valueless, args), **tree_map_only(torch.Tensor, _valueless, kwargs))
         except Exception:
             # It ran, so what it misses now is the value.
             return True
@@ -209,6 +209,8 @@ class _Describer:
             return int(value)
         if isinstance(value, float):
             return float(value)
+        if value in (bool, int, float):
+            return Torch({bool: "torch.bool", int: "torch.int64", float: "torch.float64"}[value])
         if value is Ellipsis:
             return Torch("...")
         if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
@@ -261,6 +263,11 @@ def _defaults(func: Callable[..., Any]) -> dict[str, Any]:
 
 def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and isinstance(value, (bool, int, float, str)) and value == default)
+
+
+def _valueless(tensor: torch.Tensor) -> torch.Tensor:
+    # Not empty_like: fake tensors that remember a constant pass one on.
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
 
 
 def _layout(tensor: torch.Tensor) -> Layout:

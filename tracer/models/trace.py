@@ -15,6 +15,7 @@ from tracer.models.config import ModelConfig
 from tracer.models.errors import BadOption, TraceFailure
 from tracer.models.inputs import Shape, candidates, find, integers, main_inputs, parameters_of
 from tracer.models.record import RecordedOp, Recorder
+from tracer.models.quiet import quiet
 from tracer.models.values import Values
 
 _CACHE = ("cache", "past_key_values", "cache_params")
@@ -64,7 +65,7 @@ def trace(
             raise BadOption(option=option, value=value, detail="it must be positive")
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     values = Values(fake_mode)
-    with torch.random.fork_rng(devices=[]), torch.no_grad(), fake_mode:
+    with quiet(), torch.random.fork_rng(devices=[]), torch.no_grad(), fake_mode:
         torch.manual_seed(0)
         with values:
             model = build(config, dtype=dtype, layers=layers)

@@ -40,10 +40,17 @@ def _python() -> Check:
 
 
 def _requirements() -> Iterator[Check]:
-    for requirement in importlib.metadata.requires(DISTRIBUTION) or []:
+    try:
+        requirements = importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        yield Check(DISTRIBUTION, False, "not installed, so what it requires is unknown; run `pip install .`")
+        return
+    for requirement in requirements:
         if "extra ==" in requirement:
             continue
-        name, wanted = re.match(r"([A-Za-z0-9_.-]+)\s*(.*)", requirement.split(";")[0]).groups()  # type: ignore[union-attr]
+        name, wanted = re.split(
+            r"(?<=[A-Za-z0-9_-])(?=[=<>! ]|$)", requirement.split(";")[0].strip(), maxsplit=1
+        )
         found = _version(name)
         pinned = wanted.strip().removeprefix("==") if wanted.strip().startswith("==") else None
         # A local build tag such as 2.13.0+cpu is the same release.

@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from tracer import pipeline
 
@@ -21,7 +21,7 @@ class ProgressPrinter:
         self._console = console
         self._quiet = quiet
         self._bar: Progress | None = None
-        self._tasks: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
         self._last = 0.0
         if console.is_terminal and not quiet:
             columns = (
@@ -59,11 +59,12 @@ class ProgressPrinter:
             name = result.name if result else ""
             if progress.model not in self._tasks:
                 self._tasks[progress.model] = self._bar.add_task(progress.model, total=progress.total, op="")
-            self._bar.update(self._tasks[progress.model], completed=progress.done, op=name)  # type: ignore[arg-type]
+            self._bar.update(self._tasks[progress.model], completed=progress.done, op=name)
         elif progress.done in (0, progress.total) or time.monotonic() - self._last > LINE_SECONDS:
             self._last = time.monotonic()
             self._plain(
-                f"{progress.model}: {progress.done} of {progress.total} ops{f', {result.name}' if result else ''}"
+                f"{progress.model}: {progress.done} of {progress.total} ops"
+                + (f", {result.name}" if result else "")
             )
 
     def _plain(self, text: str) -> None:

@@ -33,7 +33,7 @@ def find(out: Path, op: str, model: str | None) -> list[tuple[str, str]]:
     exact = [pair for pair in everything if pair[1] == op]
     found = exact or [pair for pair in everything if op in pair[1] and _exists(out, pair)]
     if not found:
-        raise UnknownOpFolder(out=out, op=op)
+        raise UnknownOpFolder(out=out, name=op)
     return sorted(found, key=lambda pair: (natural(pair[0]), natural(pair[1])))
 
 
@@ -48,7 +48,7 @@ def text(out: Path, found: tuple[str, str], part: str) -> str:
         return manifest.dump({op: manifest.read(out)[model].ops[op].to_json()})
     files = sorted((out / model / folder_name(op)).glob(_PATTERNS[part]))
     if not files:
-        raise UnknownOpFolder(out=out, op=op)
+        raise UnknownOpFolder(out=out, name=op)
     return "".join(file.read_text(encoding="utf-8") for file in files)
 
 

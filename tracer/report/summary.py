@@ -21,13 +21,12 @@ SLOWEST = 5
 
 def as_json(report: Report) -> dict[str, Any]:
     """One model's harvest for machines. Seconds are wall-clock, stages are summed over processes."""
-    entry = report.entry
     statuses = _statuses(report)
     return {
         "schema": SCHEMA,
         "model": report.model,
         "interrupted": report.interrupted,
-        "calls": entry.calls,
+        "calls": _calls(report),
         "ops": {status: statuses[status] for status in STATUSES},
         "files": _verbs(report),
         "resumed": report.resumed,
@@ -38,7 +37,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "slowest": [{"op": name, "seconds": round(seconds, 3)} for name, seconds in report.slowest[:SLOWEST]],
         "not_ok": [
             {"op": name, "status": op.status, "code": op.code, "reason": op.reason, "calls": op.calls}
-            for name, op in sorted(entry.ops.items(), key=lambda pair: natural(pair[0]))
+            for name, op in sorted(report.ran.items(), key=lambda pair: natural(pair[0]))
             if op.status not in ("ok", "view")
         ],
         "changes": [
@@ -72,7 +71,7 @@ def _models(reports: Sequence[Report]) -> Table:
         found.add_column(column, justify="right", no_wrap=True)
     for report in reports:
         statuses = _statuses(report)
-        counts = [report.entry.calls["total"], *(statuses[status] for status in STATUSES)]
+        counts = [_calls(report)["total"], *(statuses[status] for status in STATUSES)]
         found.add_row(Text(report.model), *(str(count) for count in counts), f"{report.wall:.1f}")
     return found
 
@@ -80,7 +79,7 @@ def _models(reports: Sequence[Report]) -> Table:
 def _reasons(reports: Sequence[Report]) -> Table | None:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for report in reports:
-        for name, op in sorted(report.entry.ops.items(), key=lambda pair: natural(pair[0])):
+        for name, op in sorted(report.ran.items(), key=lambda pair: natural(pair[0])):
             if op.status not in ("ok", "view"):
                 groups.setdefault((op.status, op.code, op.reason), []).append(name)
     if not groups:
@@ -100,10 +99,17 @@ def _times(report: Report) -> str:
     return f"{report.model}: seconds by stage: {stages}{f'; slowest: {slowest}' if slowest else ''}{resumed}"
 
 
+def _calls(report: Report) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for op in report.ran.values():
+        found[op.status] += op.calls
+    return {**{status: found[status] for status in STATUSES}, "total": found.total()}
+
+
 def _statuses(report: Report) -> Counter[str]:
-    return Counter(op.status for op in report.entry.ops.values())
+    return Counter(op.status for op in report.ran.values())
 
 
 def _verbs(report: Report) -> dict[str, int]:
-    counts = Counter(change.verb for change in report.changes)
+    counts: Counter[str] = Counter(change.verb for change in report.changes)
     return {verb: counts[verb] for verb in VERBS}

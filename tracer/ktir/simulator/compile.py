@@ -17,6 +17,7 @@ from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tracer.ktir.arith_ops import CmpiOp, SelectOp
 from tracer.ktir.diagnostics import KtirError, at
 from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, wrap
 from tracer.ktir.simulator.scalar_ops import scalar_function
@@ -207,15 +208,14 @@ def _inline(op: Operation, compiler: Compiler) -> str | None:
     names = [compiler.use(v) for v in op.operands]
     if op.name in _INLINE_INT and element(op.results[0].type).name == "index":
         return f"{names[0]} {_INLINE_INT[op.name]} {names[1]}"
-    if isinstance(op, arith.CmpiOp) and element(op.lhs.type).bits > 1:
-        from tracer.ktir.simulator.scalar_ops import CMPI
-
-        sign = _INLINE_CMP.get(CMPI[op.predicate.value.data])
+    if isinstance(op, CmpiOp) and element(op.lhs.type).bits > 1:
+        sign = _INLINE_CMP.get(op.word)
         return f"{names[0]} {sign} {names[1]}" if sign else None
-    if isinstance(op, arith.SelectOp):
+    if isinstance(op, SelectOp):
         return f"{names[1]} if {names[0]} else {names[2]}"
-    if isinstance(op, arith.IndexCastOp) and element(op.result.type).bits == 64 and element(op.input.type).bits > 1:
-        return names[0]
+    if op.name == "arith.index_cast":
+        source, result = element(op.operands[0].type), element(op.results[0].type)
+        return names[0] if result.bits == 64 and source.bits > 1 else None
     return None
 
 

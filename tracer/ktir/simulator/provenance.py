@@ -18,16 +18,18 @@ def stored_arguments(function: func.FuncOp) -> tuple[int, ...]:
     return pointer_arguments(function, ktdp.StoreOp)
 
 
-def loaded_arguments(function: func.FuncOp) -> tuple[int, ...]:
-    """As `stored_arguments`, for loads."""
-    return pointer_arguments(function, ktdp.LoadOp)
+def viewed_arguments(function: func.FuncOp) -> tuple[int, ...]:
+    """As `stored_arguments`, for every memory view, index views of indirect tiles included."""
+    return pointer_arguments(function, ktdp.ConstructMemoryViewOp)
 
 
 def pointer_arguments(function: func.FuncOp, kind: type[Operation]) -> tuple[int, ...]:
     """Positions of the arguments behind the views that ops of `kind` access."""
     todo: list[SSAValue] = []
     for op in function.walk():
-        if isinstance(op, kind):
+        if isinstance(op, kind) and isinstance(op, ktdp.ConstructMemoryViewOp):
+            todo.append(op.pointer)
+        elif isinstance(op, kind):
             todo += views_of(op.operands[-1 if isinstance(op, ktdp.StoreOp) else 0])
         elif isinstance(op, func.CallOp):
             todo += _through_call(function, op, kind)

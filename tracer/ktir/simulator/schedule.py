@@ -7,9 +7,7 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
-from tracer.ktir.dialect import InterTileReduceOp
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.session import Session
 
@@ -85,7 +83,7 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
             continue
         session.core = core
         members = _guarded(session, lambda p=produce: session.memberships(p))  # type: ignore[misc]
-        consumers = _consumers(session, op)
+        consumers = session.consumers(op)
         groups = set(members.values()) | set(consumers.values())
         for group in groups:
             producers = sorted(c for c, g in members.items() if g == group)
@@ -96,22 +94,9 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
             partials = [waiting[c][1][2] for c in producers]
             for taker in everyone:
                 done[taker] = _fold(session, waiting[taker], partials, taker) if taker in takers else None
-        if core not in done and core not in members and core not in consumers.keys():
+        if core not in done and core not in members and core not in consumers:
             done[core] = None
     return done
-
-
-def _consumers(session: Session, op: InterTileReduceOp) -> dict[int, int]:
-    family = op.consumer_tiles_per_group.data
-    groups = getattr(op.future.type.groups, "data", None)
-    found: dict[int, int] = {}
-    for group in range(session.cores):
-        if groups is not None and not bool(contains(groups, [group])):
-            continue
-        for core in range(session.cores):
-            if bool(contains(family, [core], [group])):
-                found.setdefault(core, group)
-    return found
 
 
 def _fold(session: Session, request: Any, partials: list[Any], core: int) -> Any:

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from xdsl.ir import Operation
+from xdsl.ir.affine import AffineSet
 
 from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import Diagnostic, at
-from tracer.ktir.dialect import InterTileProduceOp
+from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp
 from tracer.ktir.simulator.compile import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
@@ -50,6 +52,7 @@ class Session:
         self._typed: dict[tuple[int, str], Buffer] = {}
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
         self._seed = lx or {}
+        self._members: dict[Operation, dict[int, int]] = {}
 
     def report(self, code: str, message: str, coordinates: tuple[int, ...] | None = None) -> None:
         """Record a finding; the first of each code at each operation is kept."""
@@ -134,18 +137,23 @@ class Session:
 
     def memberships(self, op: InterTileProduceOp) -> dict[int, int]:
         """Group of every producer core. Raises Fault KT213 where a core is in two groups."""
-        family = op.producer_tiles_per_group.data
-        groups = getattr(op.future.type.groups, "data", None)
-        found: dict[int, int] = {}
-        for group in range(self.cores):
-            if groups is not None and not bool(contains(groups, [group])):
-                continue
-            for core in range(self.cores):
-                if bool(contains(family, [core], [group])):
-                    if core in found:
-                        raise Fault("KT213", f"core {core} produces in groups {found[core]} and {group}")
-                    found[core] = group
-        return found
+        if op not in self._members:
+            groups = getattr(op.future.type.groups, "data", None)
+            table = family(op.producer_tiles_per_group.data, groups, self.cores)
+            several = np.flatnonzero(table.sum(axis=0) > 1)
+            if len(several):
+                core = int(several[0])
+                raise Fault("KT213", f"core {core} produces in groups {np.flatnonzero(table[:, core]).tolist()}")
+            self._members[op] = {int(c): int(g) for g, c in np.argwhere(table)}
+        return self._members[op]
+
+    def consumers(self, op: InterTileReduceOp) -> dict[int, int]:
+        """Group of every consumer core; the lowest where it is in several."""
+        if op not in self._members:
+            groups = getattr(op.future.type.groups, "data", None)
+            table = family(op.consumer_tiles_per_group.data, groups, self.cores)
+            self._members[op] = {int(c): int(g) for g, c in np.argwhere(table)[::-1]}
+        return self._members[op]
 
     def group(self, op: InterTileProduceOp) -> int | None:
         """The group that the current core produces in, or None."""
@@ -166,8 +174,15 @@ class Session:
         return list(self.found.values())
 
 
+def family(cores: AffineSet, groups: AffineSet | None, count: int) -> np.ndarray:
+    """`[group, core]` table of a set of the form (core)[group], over the groups that `groups` allows."""
+    ids = np.arange(count)
+    table = np.stack([np.broadcast_to(contains(cores, [ids], [g]), (count,)) for g in range(count)])
+    if groups is not None:
+        table = table & np.broadcast_to(contains(groups, [ids]), (count,))[:, None]
+    return table
+
+
 def arguments_of(values: Sequence[Any]) -> list[Any]:
     """Arguments with NumPy arrays as tensors."""
-    import numpy as np
-
     return [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in values]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from xdsl.dialects.arith import CmpfOp, CmpiOp
+from tracer.ktir.arith_ops import CmpfOp, CmpiOp
 from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element

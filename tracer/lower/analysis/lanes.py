@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.analysis.dims import integer, integers
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.arith_ops import CmpiOp
+from tracer.lower.arith_ops import CmpiOp, SelectOp
 from tracer.lower.edit import shape_of, splat_value
 from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, SplatOp, TransOp
 
@@ -45,6 +45,7 @@ class LaneBounds:
 
     def _evaluate(self, value: SSAValue) -> Interval | None:
         op = value.owner
+        found: Interval | None = None
         if not isinstance(op, Operation) or not isinstance(value.type, TensorType):
             return None
         if not isinstance(value.type.element_type, IntegerType):
@@ -66,8 +67,14 @@ class LaneBounds:
             case TransOp():
                 order = integers(op.attributes["order"])
                 return self._moved(op.source, lambda a: a.transpose(order))
+            case SelectOp():
+                sides = self.of(op.lhs), self.of(op.rhs)
+                found = _either(*sides)
             case _:
-                return self._arithmetic(op)
+                found = self._arithmetic(op)
+        if found is None and value.type.element_type == IntegerType(1):
+            return _uniform(0, 1, value)
+        return found
 
     def _moved(self, source: SSAValue, move: Any) -> Interval | None:
         found = self.of(source)
@@ -76,8 +83,6 @@ class LaneBounds:
     def _arithmetic(self, op: Operation) -> Interval | None:
         parts = [self.of(o) for o in op.operands]
         known = [p for p in parts if p is not None]
-        if op.name == "arith.andi" and len(parts) == 2 and op.results[0].type.element_type == IntegerType(1):
-            return _conjunction(parts, op)
         if not known or len(known) != len(parts):
             return None
         a, b = known[0], known[-1]
@@ -93,6 +98,8 @@ class LaneBounds:
             case "arith.muli":
                 corners = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]
                 return Interval(np.minimum.reduce(corners), np.maximum.reduce(corners))
+            case "arith.andi" if op.results[0].type.element_type == IntegerType(1):
+                return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high))
             case "arith.ori" if op.results[0].type.element_type == IntegerType(1):
                 return Interval(np.maximum(a.low, b.low), np.maximum(a.high, b.high))
             case "arith.cmpi":
@@ -101,16 +108,15 @@ class LaneBounds:
         return None
 
 
+def _either(a: Interval | None, b: Interval | None) -> Interval | None:
+    if a is None or b is None:
+        return None
+    return Interval(np.minimum(a.low, b.low), np.maximum(a.high, b.high))
+
+
 def _uniform(low: int, high: int, value: SSAValue) -> Interval:
     shape = (1,) * len(shape_of(value))
     return Interval(np.full(shape, low), np.full(shape, high))
-
-
-def _conjunction(parts: list[Interval | None], op: Operation) -> Interval:
-    """One side known to be false settles a lane."""
-    unknown = _uniform(0, 1, op.results[0])
-    a, b = (part if part is not None else unknown for part in parts)
-    return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high))
 
 
 def _comparison(word: str, a: Interval, b: Interval) -> Interval | None:

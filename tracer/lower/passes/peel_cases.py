@@ -11,12 +11,12 @@ import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.traits import IsTerminator, Pure
+from xdsl.traits import IsTerminator
 
 from tracer.lower.analysis.accesses import Edge, block_shape, distinct, extents, inexact, lane_codes
 from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.arith_ops import CmpiOp
-from tracer.lower.edit import Emitter, clone_ops, erase
+from tracer.lower.edit import Emitter, clone_ops, erase, is_pure
 from tracer.lower.manager import Job
 
 _MAX_CASES = 16
@@ -33,19 +33,32 @@ class _Group:
 
 
 def write_cases(block: Block, found: Sequence[Edge], scalars: Scalars, job: Job) -> None:
-    """Replace the body of `block` by guarded copies, one per combination of lanes that occurs.
+    """Replace the parts of `block` that hold ragged accesses by guarded copies, one per combination that occurs.
 
     Raises InexactTileError when there are too many.
     """
-    offsets = distinct([edge.offset for edge in found])
     front = _front(block)
-    if any(_defined_within(offset, block) and offset.owner not in front for offset in offsets):
-        raise inexact(
-            found[0].access, job, "its extent depends on an offset computed inside a loop of its own"
-        )
-    anchor = block.last_op
-    assert anchor is not None
-    values = scalars.at(offsets, anchor)
+    for cluster in _clusters(block, front):
+        inside = set(cluster)
+        own = [edge for edge in found if _ancestor_in(edge.access, block) in inside]
+        if own:
+            _guard(block, cluster, front, own, scalars, job)
+
+
+def _guard(
+    block: Block,
+    cluster: list[Operation],
+    front: set[Operation],
+    found: Sequence[Edge],
+    scalars: Scalars,
+    job: Job,
+) -> None:
+    offsets = distinct([edge.offset for edge in found])
+    if any(_ancestor_in(offset.owner, block) not in front for offset in offsets if _within(offset, block)):
+        raise inexact(found[0].access, job, "its extent depends on an offset computed inside a loop of its own")
+    terminator = block.last_op
+    assert terminator is not None
+    values = scalars.at(offsets, terminator)
     if values is None:
         raise inexact(found[0].access, job, "its offsets have too many combinations")
     groups = [_groups(offset, found, v, job) for offset, v in zip(offsets, values, strict=True)]
@@ -53,31 +66,68 @@ def write_cases(block: Block, found: Sequence[Edge], scalars: Scalars, job: Job)
     cases = sorted({tuple(map(int, row)) for row in np.stack(member, axis=1)})
     if len(cases) > _MAX_CASES:
         raise inexact(found[0].access, job, f"its dimensions fit their views in {len(cases)} different ways")
-    rest = [op for op in block.ops if op not in front and op is not anchor]
+    anchor = cluster[-1].next_op
+    assert anchor is not None
     conditions = _Conditions(Emitter(anchor), {})
     for case in cases:
         chosen = [(o, g[i]) for o, g, i in zip(offsets, groups, case, strict=True)]
         guard = conditions.of(chosen)
-        inside = Block(arg_types=[])
-        guarded = scf.IfOp(guard, [], Region(inside))
-        Emitter(anchor).insert(guarded)
-        inside.add_op(scf.YieldOp())
+        ending = scf.YieldOp()
+        Emitter(anchor).insert(scf.IfOp(guard, [], Region(Block([ending]))))
         known = {
-            offset: Emitter(inside.last_op).integer(group.low, offset.type)  # type: ignore[arg-type]
+            offset: Emitter(ending).integer(group.low, offset.type)
             for offset, group in chosen
             if group.low == group.high
         }
-        for copy in clone_ops(rest, dict(known)):
-            inside.insert_op_before(copy, inside.last_op)  # type: ignore[arg-type]
-    for op in reversed(rest):
+        inside = ending.parent_block()
+        assert inside is not None
+        for copy in clone_ops(cluster, dict(known)):
+            inside.insert_op_before(copy, ending)
+    for op in reversed(cluster):
         erase(op)
+
+
+def _clusters(block: Block, front: set[Operation]) -> list[list[Operation]]:
+    """Runs of operations that share no tensor with each other, in order; effects keep their order."""
+    ops = [op for op in block.ops if op not in front and op is not block.last_op]
+    position = {op: index for index, op in enumerate(ops)}
+    start = list(range(len(ops)))
+    for index, op in enumerate(ops):
+        for inner in op.walk():
+            for operand in inner.operands:
+                source = _ancestor_in(operand.owner, block)
+                if source in position and position[source] < start[index]:
+                    start[index] = position[source]
+    runs: list[list[Operation]] = []
+    reach = len(ops)
+    for index in reversed(range(len(ops))):
+        # An op belongs to the run of the next one if anything from there on uses it or what comes before it.
+        if runs and reach <= index:
+            runs[0].insert(0, ops[index])
+        else:
+            runs.insert(0, [ops[index]])
+            reach = index
+        reach = min(reach, start[index])
+    return runs
+
+
+def _ancestor_in(inner: Operation | Block, block: Block) -> Operation | None:
+    """The operation of `block` that is or holds `inner`."""
+    op = inner if isinstance(inner, Operation) else inner.parent_op()
+    while op is not None and op.parent_block() is not block:
+        op = op.parent_op()
+    return op
+
+
+def _within(value: SSAValue, block: Block) -> bool:
+    return value.owner is not block and _ancestor_in(value.owner, block) is not None
 
 
 def _front(block: Block) -> set[Operation]:
     """Operations on scalars and views that need nothing but each other: they stay in front, shared by all cases."""
     front: set[Operation] = set()
     for op in block.ops:
-        if op.regions or op.has_trait(IsTerminator) or not op.has_trait(Pure()):
+        if op.regions or op.has_trait(IsTerminator) or not is_pure(op):
             continue
         if any(isinstance(r.type, TensorType) for r in op.results):
             continue
@@ -87,15 +137,6 @@ def _front(block: Block) -> set[Operation]:
         ):
             front.add(op)
     return front
-
-
-def _defined_within(value: SSAValue, block: Block) -> bool:
-    owner = value.owner
-    while owner is not None and not isinstance(owner, Block):
-        if owner.parent_block() is block:
-            return True
-        owner = owner.parent_op()  # type: ignore[assignment]
-    return False
 
 
 def _groups(offset: SSAValue, found: Sequence[Edge], values: np.ndarray[Any, Any], job: Job) -> list[_Group]:

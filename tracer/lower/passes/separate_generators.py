@@ -12,8 +12,8 @@ from typing import ClassVar
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import Pure
 
+from tracer.lower.edit import is_pure
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, SplatOp
 
@@ -46,7 +46,7 @@ def _is_generator(op: Operation, generated: set[SSAValue]) -> bool:
     if isinstance(op, _ROOTS):
         return True
     tensors = [o for o in op.operands if isinstance(o.type, TensorType)]
-    return bool(tensors) and op.has_trait(Pure()) and not op.regions and all(t in generated for t in tensors)
+    return bool(tensors) and is_pure(op) and not op.regions and all(t in generated for t in tensors)
 
 
 def _separate(op: Operation) -> None:

@@ -8,10 +8,9 @@ from typing import ClassVar
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import Pure
 
 from tracer.lower.analysis.scalars import Scalars, constant_of
-from tracer.lower.edit import Emitter, erase
+from tracer.lower.edit import Emitter, erase, is_pure
 from tracer.lower.manager import Job
 
 
@@ -34,7 +33,7 @@ class SimplifyScalars:
 def _is_integer_op(op: Operation) -> bool:
     return (
         len(op.results) == 1
-        and op.has_trait(Pure())
+        and is_pure(op)
         and not op.regions
         and isinstance(op.results[0].type, IntegerType | IndexType)
     )
@@ -81,5 +80,5 @@ def _unchanged(op: Operation, scalars: Scalars) -> SSAValue | None:
 def remove_dead(module: ModuleOp) -> None:
     """Erase pure operations that nobody uses."""
     for op in reversed(list(module.walk())):
-        if op.results and op.has_trait(Pure()) and not any(r.first_use for r in op.results):
+        if op.results and is_pure(op) and not any(r.first_use for r in op.results):
             erase(op)

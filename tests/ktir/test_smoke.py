@@ -1,0 +1,35 @@
+"""One kernel through parser, printer, simulator and coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from tracer.ktir.coverage import coverage
+from tracer.ktir.simulator import Module
+from tracer.ktir.text import parse, print_module
+
+
+def test_prints_what_it_parses(elementwise: Callable[..., str]) -> None:
+    module = parse(elementwise(12, 64, 4, 2))
+    text = print_module(module)
+    again = parse(text)
+    assert again.is_structurally_equivalent(module)
+    assert print_module(again) == text
+    assert "attributes {grid = [2]}" in text
+
+
+def test_runs_on_every_core(elementwise: Callable[..., str]) -> None:
+    x = torch.randn(12, 64).half()
+    result = Module.parse(elementwise(12, 64, 4, 2)).function().run([x, torch.zeros_like(x)])
+    assert torch.equal(result.outputs[0], x + x)
+    assert result.written == (1,)
+
+
+def test_covers_its_output_once(elementwise: Callable[..., str]) -> None:
+    found = coverage(Module.parse(elementwise(12, 64, 4, 2)).function())
+    assert not found.uncovered_writes(1, (12, 64), (64, 1))
+    assert not found.repeated_writes(1, (12, 64), (64, 1))
+    assert not found.unread(0, (12, 64), (64, 1))
+    assert found.unread(1, (12, 64), (64, 1)).count == 12 * 64

@@ -1,0 +1,104 @@
+"""From a Spyre-aware Triton kernel to KTIR: `lower` and `lower_source`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from tracer.ktir.text import print_module
+from tracer.lower.errors import GridError
+from tracer.lower.ktir_text import Ktir
+from tracer.lower.manager import Job, Pass, run_passes
+from tracer.lower.passes.bound_accesses import BoundAccesses
+from tracer.lower.passes.check_lowered import CheckLowered
+from tracer.lower.passes.index_scalars import IndexScalars
+from tracer.lower.passes.inline_loops import InlineLoops
+from tracer.lower.passes.lower_dots import LowerDots
+from tracer.lower.passes.lower_elementwise import LowerElementwise
+from tracer.lower.passes.lower_function import LowerFunction
+from tracer.lower.passes.lower_memory import LowerMemory
+from tracer.lower.passes.lower_ranges import LowerRanges
+from tracer.lower.passes.lower_reductions import LowerReductions
+from tracer.lower.passes.lower_shapes import LowerShapes
+from tracer.lower.passes.narrow_tiles import NarrowTiles
+from tracer.lower.passes.peel_tiles import PeelTiles
+from tracer.lower.passes.separate_generators import SeparateGenerators
+from tracer.lower.passes.simplify_scalars import SimplifyScalars
+from tracer.lower.passes.tidy import Tidy
+from tracer.lower.tt_dialect import parse_ttir
+from tracer.lower.ttir import generate_ttir
+from tracer.rewrite.kernel import SpyreKernel
+from tracer.target import SPYRE, SpyreTarget
+
+Profile = Literal["current", "ktir_cpu"]
+"""`current` is the dialect as it is; `ktir_cpu` avoids operations that the public simulator lacks."""
+
+
+def pipeline(profile: Profile = "current") -> tuple[Pass, ...]:
+    """The passes, in order."""
+    return (
+        SimplifyScalars(),
+        InlineLoops(),
+        SimplifyScalars(),
+        SeparateGenerators(),
+        PeelTiles(),
+        SimplifyScalars(),
+        BoundAccesses(),
+        NarrowTiles(),
+        LowerRanges(),
+        SimplifyScalars(),
+        IndexScalars(),
+        LowerMemory(),
+        LowerShapes(),
+        LowerReductions(),
+        LowerDots(),
+        LowerElementwise(plain_exp2=profile == "ktir_cpu"),
+        LowerFunction(),
+        CheckLowered(),
+        Tidy(),
+    )
+
+
+def lower(kernel: SpyreKernel, target: SpyreTarget = SPYRE, *, profile: Profile = "current") -> Ktir:
+    """KTIR of a kernel at its traced values.
+
+    The function has the kernel's name and takes its pointers, in signature order, as `index` arguments of the
+    same names; all numbers are specialised away. Raises a refusal of HV4xx.
+    """
+    values = {p.name: p.value for p in kernel.parameters if not p.type.startswith("*")}
+    return lower_source(kernel.source, kernel.name, kernel.signature, values, kernel.grid, target, profile=profile)
+
+
+def lower_source(
+    source: str,
+    name: str,
+    signature: Mapping[str, str],
+    values: Mapping[str, Any],
+    grid: int,
+    target: SpyreTarget = SPYRE,
+    *,
+    profile: Profile = "current",
+) -> Ktir:
+    """KTIR of the `@triton.jit` function `name` in `source`, launched on `grid` programs.
+
+    `signature` maps every parameter to its Triton type, in order; `values` gives every one that is no pointer.
+    """
+    if not 0 < grid <= target.cores:
+        raise GridError(op=name, grid=grid, cores=target.cores)
+    ttir = generate_ttir(source, name, signature, values)
+    return lower_ttir(ttir.text, name, source, grid, target, profile=profile)
+
+
+def lower_ttir(
+    text: str,
+    name: str,
+    source: str,
+    grid: int,
+    target: SpyreTarget = SPYRE,
+    *,
+    profile: Profile = "current",
+) -> Ktir:
+    """KTIR of TTIR text whose numbers are already constants; `source` serves diagnostics."""
+    module = parse_ttir(text)
+    run_passes(module, Job(name, source, grid, target), pipeline(profile))
+    return Ktir(name, print_module(module))

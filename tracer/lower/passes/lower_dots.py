@@ -1,0 +1,29 @@
+"""`tl.dot` becomes `linalg.matmul` or `linalg.batch_matmul` with the accumulator as output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tracer.ktir.dialect import BatchMatmulOp
+from tracer.lower.edit import Emitter, shape_of
+from tracer.lower.manager import Job
+from tracer.lower.matmul_op import MatmulOp
+from tracer.lower.tt_ops import DotOp
+
+
+@dataclass(frozen=True)
+class LowerDots:
+    """f16 operands with an f32 accumulator stay so: products are accumulated in f32."""
+
+    name: ClassVar[str] = "lower-dots"
+
+    def apply(self, module: ModuleOp, job: Job) -> None:
+        """Rewrite in place."""
+        for op in list(module.walk()):
+            if isinstance(op, DotOp):
+                emitter = Emitter(op)
+                kind = BatchMatmulOp if len(shape_of(op.a)) == 3 else MatmulOp
+                emitter.replace([emitter.emit(kind([op.a, op.b], [op.c]))])

@@ -1,0 +1,21 @@
+"""Refusals of the command line: HV9xx."""
+
+from __future__ import annotations
+
+from tracer.errors import HarvestError
+
+
+class UnreadableFile(HarvestError):
+    """A file that was named cannot be read."""
+
+    code = "HV901"
+    message = "{file} cannot be read: {detail}"
+    advice = "check the path."
+
+
+class BadArgument(HarvestError):
+    """An argument of a simulated function is wrong or missing."""
+
+    code = "HV902"
+    message = "argument {argument}: {detail}"
+    advice = "--arg in_ptr0=f16[12,4096], --arg n=12 or --arg x=values.npy."
