@@ -194,6 +194,8 @@ def _refuse(error: HarvestError) -> int:
     if _debug():
         traceback.print_exc()
     typer.echo(str(error), err=True)
+    if error.code.startswith("KT"):
+        return Exit.FAILED
     return Exit.USAGE if error.code.startswith(USAGE_CODES) else Exit.NOTHING
 
 

@@ -118,6 +118,10 @@ def harvest_model(
     """
     started = time.perf_counter()
     registry = manifest.read(options.out)
+    if not options.dry_run:
+        # Known now rather than after the work: whether the output can be written at all.
+        folder.state(options.out)
+        folder.clear_staging(options.out)
     from tracer.models.config import resolve
 
     config = resolve(model_id, offline=options.offline)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,10 +60,21 @@ def harvest(
     return run
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every product file under a folder, by relative path."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".harvest" not in path.parts
-    }
+@pytest.fixture
+def tree() -> Callable[[Path], dict[str, bytes]]:
+    """Reads every product file under a folder, by relative path."""
+
+    def read(folder: Path) -> dict[str, bytes]:
+        return {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and ".harvest" not in path.parts
+        }
+
+    return read
+
+
+@pytest.fixture
+def registry() -> Callable[[Path], dict[str, dict[str, Any]]]:
+    """Reads the models of an output directory's registry."""
+    return lambda out: json.loads((out / "kernels.json").read_text())["models"]

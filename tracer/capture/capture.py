@@ -7,7 +7,11 @@ import math
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
 from torch.utils._pytree import tree_leaves
 
 from tracer.capture import inductor
@@ -81,7 +85,9 @@ def _results(call: OpCall) -> tuple[list[_Result], list[int]]:
     results = []
     for tensor in tensors:
         storage = tensor.untyped_storage()._cdata
-        spec = TensorSpec(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), str(tensor.dtype))
+        spec = TensorSpec(
+            tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), str(tensor.dtype)
+        )
         results.append(_Result(spec, storages.get(storage)))
     written = [index for index, t in enumerate(inputs) if t._version != versions[index]]
     return results, written
@@ -104,6 +110,7 @@ def _lower(graph_module: torch.fx.GraphModule, inputs: list[torch.Tensor], mode:
     from torch._inductor.fx_passes.post_grad import post_grad_passes
     from torch._inductor.graph import GraphLowering
     from torch._inductor.ir import ExternKernel as ExternNode
+    from torch._inductor.ir import MultiOutput
     from torch._inductor.virtualized import V
 
     with V.set_fake_mode(mode):
@@ -111,7 +118,13 @@ def _lower(graph_module: torch.fx.GraphModule, inputs: list[torch.Tensor], mode:
         graph = GraphLowering(graph_module, example_inputs=inputs, is_inference=True)
         with V.set_graph_handler(graph):
             graph.run(*inputs)
-            extern = sorted({_extern_name(node) for node in graph.operations if isinstance(node, ExternNode)})
+            # MultiOutput nodes only pick results of the call before them.
+            nodes = [
+                node
+                for node in graph.operations
+                if isinstance(node, ExternNode) and not isinstance(node, MultiOutput)
+            ]
+            extern = sorted({_extern_name(node) for node in nodes})
             if extern:
                 raise ExternKernel(aten_ops=", ".join(extern))
             graph.codegen()
@@ -120,7 +133,9 @@ def _lower(graph_module: torch.fx.GraphModule, inputs: list[torch.Tensor], mode:
 
 def _extern_name(node: Any) -> str:
     op = getattr(node, "op_overload", None)
-    return str(op) if op is not None else str(getattr(node, "python_kernel_name", None) or type(node).__name__)
+    return (
+        str(op) if op is not None else str(getattr(node, "python_kernel_name", None) or type(node).__name__)
+    )
 
 
 def _collect(
@@ -142,7 +157,9 @@ def _collect(
                     owner, _ = inductor.resolve_view(argument)
                     if owner not in renamed:
                         renamed[owner] = f"buf{len(intermediates)}"
-                        intermediates.append(Buffer(renamed[owner], "intermediate", _layout(graph, launch.kernel, owner)))
+                        intermediates.append(
+                            Buffer(renamed[owner], "intermediate", _layout(graph, launch.kernel, owner))
+                        )
                     argument = renamed[owner]
                 arguments.append((parameter, argument))
             kernels.append(_kernel(launch, generated, tuple(arguments)))
@@ -156,7 +173,9 @@ def _collect(
     )
 
 
-def _kernel(launch: inductor.Launch, generated: inductor.Generated, arguments: tuple[tuple[str, str | int], ...]) -> CapturedKernel:
+def _kernel(
+    launch: inductor.Launch, generated: inductor.Generated, arguments: tuple[tuple[str, str | int], ...]
+) -> CapturedKernel:
     types = []
     for parameter, value in arguments:
         kind = launch.signature[parameter]
@@ -166,7 +185,9 @@ def _kernel(launch: inductor.Launch, generated: inductor.Generated, arguments: t
         source=generated.sources[launch.kernel],
         arguments=arguments,
         signature=tuple(types),
-        mutated=tuple(parameter for parameter, _ in arguments if parameter.startswith(("out_ptr", "in_out_ptr"))),
+        mutated=tuple(
+            parameter for parameter, _ in arguments if parameter.startswith(("out_ptr", "in_out_ptr"))
+        ),
         origins=generated.origins.get(launch.kernel, ()),
     )
 
@@ -190,7 +211,11 @@ def _outputs(
         name = "out" if len(results) == 1 else f"out{index}"
         if result.source is not None:
             source = call.tensors[result.source]
-            if (result.spec.shape, result.spec.stride, result.spec.offset) == (source.shape, source.stride, 0):
+            if (result.spec.shape, result.spec.stride, result.spec.offset) == (
+                source.shape,
+                source.stride,
+                0,
+            ):
                 outputs.append(names[result.source])
                 continue
             buffer = Buffer(name, "output", result.spec, base=names[result.source])
@@ -216,14 +241,19 @@ def _fresh_output(graph: Any, node: Any, name: str, spec: TensorSpec, renamed: d
 
 
 def _spec(layout: Any, offset: int) -> TensorSpec:
-    return TensorSpec(tuple(int(n) for n in layout.size), tuple(int(n) for n in layout.stride), offset, str(layout.dtype))
+    return TensorSpec(
+        tuple(int(n) for n in layout.size), tuple(int(n) for n in layout.stride), offset, str(layout.dtype)
+    )
 
 
 def _same_layout(left: TensorSpec, right: TensorSpec) -> bool:
     if (left.shape, left.dtype, left.offset) != (right.shape, right.dtype, right.offset):
         return False
     # The stride of an extent of one is never used.
-    return all(a == b or n == 1 or 0 in left.shape for n, a, b in zip(left.shape, left.stride, right.stride, strict=True))
+    return all(
+        a == b or n == 1 or 0 in left.shape
+        for n, a, b in zip(left.shape, left.stride, right.stride, strict=True)
+    )
 
 
 def _covers(spec: TensorSpec, graph: Any, owner: str) -> bool:

@@ -1,7 +1,8 @@
 """Every private name of PyTorch that capture relies on, and the patches made with them.
 
 Nothing else in the project imports `torch._inductor`. `PRIVATE_NAMES` is checked by `missing_names`;
-`patched` applies the patches and undoes them, so that an ordinary `torch.compile` still works in this process.
+`patched` applies the patches and undoes them, so that an ordinary `torch.compile` still works in this
+process.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ PRIVATE_NAMES: dict[str, str] = {
     "torch._inductor.graph:GraphLowering.run": "lowering",
     "torch._inductor.graph:get_wrapper_codegen_for_device": "the recording wrapper",
     "torch._inductor.ir:ExternKernel": "calls into libraries",
+    "torch._inductor.ir:MultiOutput": "calls into libraries",
     "torch._inductor.ir:NonOwningLayout": "views of a buffer",
     "torch._inductor.kernel.bmm:use_native_matmul": "matmul as tl.dot on CPU",
     "torch._inductor.kernel.mm:use_native_matmul": "matmul as tl.dot on CPU",
@@ -110,7 +112,9 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
     from torch._inductor.virtualized import V
 
     # Neither the host's cores nor its device may leak into the text.
-    properties = DeviceProperties(type="cpu", index=None, multi_processor_count=target.cores, cc="", max_threads_per_block=1024)  # type: ignore[arg-type]
+    properties = DeviceProperties(
+        type="cpu", index=None, multi_processor_count=target.cores, cc="", max_threads_per_block=1024
+    )  # type: ignore[arg-type]
     wrapper = _recording_wrapper(generated)
     kernel, scheduling = triton_codegen.TritonKernel, triton_codegen.TritonScheduling
     with contextlib.ExitStack() as stack:
@@ -124,7 +128,9 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
             mock.patch.object(kernel, "load", _with_base(kernel.load)),
             mock.patch.object(kernel, "store", _with_base(kernel.store)),
             mock.patch.object(kernel, "store_reduction", _with_base(kernel.store_reduction)),
-            mock.patch.object(scheduling, "define_kernel", _with_origins(scheduling.define_kernel, generated)),
+            mock.patch.object(
+                scheduling, "define_kernel", _with_origins(scheduling.define_kernel, generated)
+            ),
             config.patch(_CONFIG),
             V.set_choices_handler(_choices()),
             V.set_debug_handler(DebugContext()),

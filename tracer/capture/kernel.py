@@ -30,12 +30,12 @@ class Buffer:
 class CapturedKernel:
     """One launch of one Inductor kernel.
 
-    `source` is the whole generated module text (helper functions, decorators and all).
-    `arguments` maps each kernel parameter, in kernel order, to a buffer's name or to a number
-    (`xnumel` ...); constexpr parameters are not in it. `signature` maps the same parameters to Triton
-    types (`*fp16`, `i32`). `mutated` names the parameters that the kernel writes. A kernel that updates a buffer
-    in place takes it twice (`in_ptr0` and `out_ptr0` name one buffer): there are no `in_out_ptr` parameters.
-    `origins` are the ATen ops it came from, sorted (`aten.silu`).
+    `source` is the whole generated module text (helper functions, decorators and all). `arguments` maps each
+    kernel parameter, in kernel order, to a buffer's name or to a number (`xnumel` ...); constexpr parameters
+    are not in it. `signature` maps the same parameters to Triton types (`*fp16`, `i32`). `mutated` names the
+    parameters that the kernel writes. A kernel that updates a buffer in place takes it twice (`in_ptr0` and
+    `out_ptr0` name one buffer): there are no `in_out_ptr` parameters. `origins` are the ATen ops it came
+    from, sorted (`aten.silu`).
     """
 
     name: str

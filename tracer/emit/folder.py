@@ -119,15 +119,30 @@ def state(out: Path) -> Path:
 
 
 def clear_staging(out: Path) -> None:
-    """Remove what killed runs left in staging."""
-    shutil.rmtree(out / STATE / "staging", ignore_errors=True)
+    """Remove what killed runs left in staging; a run that is under way keeps its own."""
+    for path in (out / STATE / "staging").glob("*-*"):
+        process = path.name.partition("-")[0]
+        if not process.isdecimal() or not _is_alive(int(process)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _swap(out: Path, folder: Path, files: Mapping[str, str], removed: set[str]) -> None:
     staging = state(out) / "staging"
     staging.mkdir(exist_ok=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=staging, ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(
+        prefix=f"{os.getpid()}-", dir=staging, ignore_cleanup_errors=True
+    ) as name:
         fresh = Path(name) / "new"
         fresh.mkdir()
         for path in folder.iterdir() if folder.is_dir() else ():

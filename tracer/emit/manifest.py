@@ -127,6 +127,7 @@ def read(out: Path) -> Registry:
 
     Raises:
         MalformedManifest: the file is no registry of this schema.
+        UnwritableFolder: it cannot even be read.
     """
     path = out / FILE
     try:
@@ -138,6 +139,8 @@ def read(out: Path) -> Registry:
         return {model: ModelEntry.from_json(entry) for model, entry in data["models"].items()}
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise UnwritableFolder(folder=out, detail=error.strerror or str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedManifest(path=path, detail=f"{type(error).__name__}: {error}") from error
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerA
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tracer.lower.analysis.dims import regroup
-from tracer.lower.arith_ops import CASTS
+from tracer.ktir.arith_ops import CASTS
 from tracer.lower.edit import Emitter, Number, element_type, shape_of, splat_value, with_shape
 
 

@@ -19,6 +19,7 @@ from tracer.lower.passes.lower_function import LowerFunction
 from tracer.lower.passes.lower_memory import LowerMemory
 from tracer.lower.passes.lower_ranges import LowerRanges
 from tracer.lower.passes.lower_reductions import LowerReductions
+from tracer.lower.passes.lower_scans import LowerScans
 from tracer.lower.passes.lower_shapes import LowerShapes
 from tracer.lower.passes.narrow_tiles import NarrowTiles
 from tracer.lower.passes.peel_tiles import PeelTiles
@@ -34,28 +35,21 @@ Profile = Literal["current", "ktir_cpu"]
 """`current` is the dialect as it is; `ktir_cpu` avoids operations that the public simulator lacks."""
 
 
-def pipeline(profile: Profile = "current") -> tuple[Pass, ...]:
-    """The passes, in order."""
+def pipeline(profile: Profile = "current") -> tuple[tuple[Pass, ...], ...]:
+    """The passes in order, stage by stage: fold, exact tiles, memory, compute, tidy."""
     return (
-        SimplifyScalars(),
-        InlineLoops(),
-        SimplifyScalars(),
-        SeparateGenerators(),
-        PeelTiles(),
-        SimplifyScalars(),
-        BoundAccesses(),
-        NarrowTiles(),
-        LowerRanges(),
-        SimplifyScalars(),
-        IndexScalars(),
-        LowerMemory(),
-        LowerShapes(),
-        LowerReductions(),
-        LowerDots(),
-        LowerElementwise(plain_exp2=profile == "ktir_cpu"),
-        LowerFunction(),
-        CheckLowered(),
-        Tidy(),
+        (SimplifyScalars(), InlineLoops(), SimplifyScalars(), SeparateGenerators()),
+        (PeelTiles(), SimplifyScalars(), BoundAccesses(), NarrowTiles(), SimplifyScalars(), LowerRanges()),
+        (IndexScalars(), LowerMemory()),
+        (
+            LowerShapes(),
+            LowerReductions(),
+            LowerScans(),
+            LowerDots(),
+            LowerElementwise(plain_exp2=profile == "ktir_cpu"),
+            LowerFunction(),
+        ),
+        (CheckLowered(), Tidy()),
     )
 
 

@@ -37,11 +37,21 @@ class Pass(Protocol):
         """Rewrite `module`."""
 
 
-def run_passes(module: ModuleOp, job: Job, passes: Sequence[Pass]) -> None:
-    """Apply `passes` in order. Raises PassError, or a refusal of a pass."""
-    for step in passes:
-        step.apply(module, job)
-        try:
-            module.verify()
-        except VerifyException as error:
-            raise PassError(op=job.name, name=step.name, reason=str(error).strip().splitlines()[0]) from error
+def run_passes(module: ModuleOp, job: Job, stages: Sequence[Sequence[Pass]], *, verify_each: bool = False) -> None:
+    """Apply the passes of every stage in order.
+
+    The module is verified after every stage; with `verify_each`, which takes twice the time, after every pass.
+    Raises PassError, or a refusal of a pass.
+    """
+    for stage in stages:
+        for step in stage:
+            step.apply(module, job)
+            if verify_each or step is stage[-1]:
+                _verify(module, job, step)
+
+
+def _verify(module: ModuleOp, job: Job, step: Pass) -> None:
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise PassError(op=job.name, name=step.name, reason=str(error).strip().splitlines()[0]) from error

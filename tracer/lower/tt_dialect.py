@@ -11,36 +11,33 @@ from xdsl.context import Context
 from xdsl.dialects import arith, builtin, math, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
-    CallSiteLoc,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
     FloatAttr,
-    FusedLoc,
+    IntAttr,
     ModuleOp,
-    NameLoc,
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Dialect, Operation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from tracer.ktir.extra_ops import ARITH_OPS
-from tracer.lower import arith_ops
+from tracer.ktir import arith_ops
 from tracer.lower.edit import element_type
 from tracer.lower.errors import MalformedTtirError, UnsupportedOpsError
+from tracer.lower.locations import split_locations
 from tracer.lower.tt_ops import OPS
 from tracer.lower.tt_types import DescriptorType, PointerType
 
 Tt = Dialect("tt", list(OPS), [PointerType, DescriptorType])
 
-_ALIAS = re.compile(r"^(#loc\d*) = (loc\(.*\))$", re.MULTILINE)
-_REFERENCE = re.compile(r"#loc\d*")
-_OP = re.compile(r'^\s*(?:%[\w:, %]+ = )?"?([a-z_]+\.[a-z_.0-9]+)"?[ (]', re.MULTILINE)
+_FILE = StringAttr("kernel")
+_OP = re.compile(r'(?:%[\w:, %]+ = )?"?([a-z_]+(?:\.[a-z_.0-9]+)?)"?(?:[ (]|$)')
 _BITS = re.compile(r"arith\.constant dense<(0x[0-9A-F]+)> : (tensor<[0-9x]*b?f\d+>)")
 _SCALAR_BITS = re.compile(r"arith\.constant (0x[0-9A-F]+) : (b?f\d+)")
 _SCALAR_MARK = r'arith.constant {bits = "\1"} 0.0 : \2'
-_KERNEL_FILE = "<triton "
 
 
 def context() -> Context:
@@ -59,18 +56,22 @@ def context() -> Context:
 
 
 def parse_ttir(text: str) -> ModuleOp:
-    """The module that Triton printed.
+    """The module that Triton printed, every operation with its source line.
 
     Raises UnsupportedOpsError for operations that have no reading, MalformedTtirError otherwise.
     """
     ctx = context()
-    _reject_unknown(ctx, text)
+    code, lines = split_locations(text)
+    _reject_unknown(ctx, code, lines)
     try:
-        module = Parser(ctx, _mark_bits(_aliases_first(text))).parse_module()
+        module = Parser(ctx, _mark_bits(code)).parse_module()
         _restore_bits(module)
         module.verify()
     except (ParseError, VerifyException) as error:
         raise MalformedTtirError(reason=str(error).strip().splitlines()[-1]) from error
+    ops = [op for op in module.walk() if not isinstance(op, scf.YieldOp) or op.operands]
+    for op, line in zip(ops, lines, strict=True):
+        op.location = FileLineColLoc(_FILE, IntAttr(line), IntAttr(0))
     return module
 
 
@@ -78,45 +79,10 @@ def source_line(op: Operation) -> int:
     """Line of the kernel source that an op comes from; 0 if unknown."""
     current: Operation | None = op
     while current is not None:
-        line = _kernel_line(current.location)
-        if line:
-            return line
+        if isinstance(current.location, FileLineColLoc) and current.location.line.data:
+            return current.location.line.data
         current = current.parent_op()
     return 0
-
-
-def _kernel_line(location: Attribute) -> int:
-    """The line inside the kernel's own file, whatever library function it was inlined from."""
-    match location:
-        case FileLineColLoc():
-            return location.line.data if location.filename.data.startswith(_KERNEL_FILE) else 0
-        case NameLoc():
-            return _kernel_line(location.location)
-        case CallSiteLoc():
-            return _kernel_line(location.callee) or _kernel_line(location.caller)
-        case FusedLoc():
-            return next((line for part in location.locations if (line := _kernel_line(part))), 0)
-        case _:
-            return 0
-
-
-def _aliases_first(text: str) -> str:
-    """Location aliases moved to the top, each after those it refers to: the reader knows no forward reference."""
-    aliases = dict(_ALIAS.findall(text))
-    ordered: dict[str, str] = {}
-
-    def place(name: str) -> None:
-        if name in ordered or name not in aliases:
-            return
-        for reference in _REFERENCE.findall(aliases[name]):
-            place(reference)
-        ordered[name] = aliases[name]
-
-    for name in aliases:
-        place(name)
-    # Operations without a location of their own would end in a bare `loc(#loc)` of the whole function.
-    head = "\n".join(f"{name} = {value}" for name, value in ordered.items())
-    return f"{head}\n{_ALIAS.sub('', text)}"
 
 
 def _mark_bits(text: str) -> str:
@@ -139,15 +105,14 @@ def _restore_bits(module: ModuleOp) -> None:
             op.properties["value"] = FloatAttr(value, kind)
 
 
-def _reject_unknown(ctx: Context, text: str) -> None:
+def _reject_unknown(ctx: Context, code: str, lines: list[int]) -> None:
     unknown: dict[str, list[int]] = {}
-    aliases = dict(_ALIAS.findall(text))
-    for match in _OP.finditer(text):
-        name = match[1]
-        if name == "builtin.module" or ctx.get_optional_op(name) is not None:
-            continue
-        end = text.find("\n", match.end())
-        unknown.setdefault(name, []).append(_text_line(text[match.start() : end], aliases))
+    rows = [row.strip() for row in code.splitlines()]
+    starts = [row for row in rows if row and not row.startswith(("^", "}"))]
+    for row, line in zip(starts, lines, strict=True):
+        match = _OP.match(row)
+        if match and match[1] != "module" and ctx.get_optional_op(match[1]) is None:
+            unknown.setdefault(match[1], []).append(line)
     if unknown:
         raise UnsupportedOpsError(ops=describe_offenders(unknown))
 
@@ -160,18 +125,3 @@ def describe_offenders(offenders: dict[str, list[int]]) -> str:
         where = f" (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})" if lines else ""
         parts.append(name + where)
     return ", ".join(parts)
-
-
-def _text_line(line: str, aliases: dict[str, str]) -> int:
-    """The kernel source line of one printed op, by its last location."""
-    pending, seen = _REFERENCE.findall(line)[-1:], set[str]()
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        body = aliases.get(name, "")
-        if found := re.search(rf'"{_KERNEL_FILE}[^"]*":(\d+):', body):
-            return int(found[1])
-        pending += _REFERENCE.findall(body)
-    return 0

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracer.lower.errors import InterpretedTritonError, SourceRejectedError
+from tracer.lower.locations import KERNEL_FILE
 
 _LOCK = threading.Lock()
 _FP8 = ("fp8e5", "fp8e4nv")
@@ -89,7 +90,7 @@ def _jit_function(source: str, name: str) -> Any:
     if not isinstance(tl.sum, JITFunction):
         raise InterpretedTritonError(op=name)
     # The name must not change with the process: it reaches the locations in the text.
-    filename = f"<triton {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    filename = f"{KERNEL_FILE}{hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"triton": triton, "tl": tl, "__name__": "tracer_kernel"}
     exec("import math\nfrom triton.language.extra import libdevice", namespace)

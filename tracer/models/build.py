@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from tracer.models.config import ModelConfig
 from tracer.models.errors import BadOption, BuildFailure, MalformedConfig
-
-_DEPTH = re.compile(
-    r"(^|_)(n_layers?|num_layers|num_hidden_layers|(en|de)coder_layers|num_(en|de)coder_layers|depth|num_blocks|n_blocks)$"
-)
-"""Names under which configurations keep how many layers there are."""
-
-_DEPTHS = re.compile(r"(^|_)depths$")
-"""Names of lists that hold a number of layers per stage."""
+from tracer.models.truncate import truncate
 
 
 def native_config(config: ModelConfig, layers: int | None = None) -> Any:
@@ -36,35 +29,8 @@ def native_config(config: ModelConfig, layers: int | None = None) -> Any:
     except Exception as error:
         raise MalformedConfig(model=config.name, detail=one_line(error)) from error
     if layers is not None:
-        for part in _parts(native):
-            _truncate(part, layers)
+        truncate(native, layers)
     return native
-
-
-def _parts(native: Any) -> Iterator[Any]:
-    """A configuration and those nested in it."""
-    yield native
-    for key in native.sub_configs:
-        part = getattr(native, key, None)
-        if part is not None and hasattr(part, "sub_configs"):
-            yield from _parts(part)
-
-
-def _truncate(native: Any, layers: int) -> None:
-    names = {*vars(native), *native.attribute_map}
-    lengths = set()
-    for name in sorted(names):
-        value = getattr(native, name, None)
-        if _DEPTH.search(name) and type(value) is int and value > layers:
-            lengths.add(value)
-            setattr(native, name, layers)
-        elif _DEPTHS.search(name) and isinstance(value, (list, tuple)):
-            setattr(native, name, type(value)(min(depth, layers) for depth in value))
-    for name in sorted(vars(native)):
-        value = getattr(native, name)
-        # One entry per layer: layer_types and its like.
-        if isinstance(value, (list, tuple)) and len(value) in lengths and not _DEPTHS.search(name):
-            setattr(native, name, value[:layers])
 
 
 _AUTO_CLASSES = (
@@ -98,19 +64,45 @@ def model_class(native: Any, name: str) -> type:
         found = getattr(modeling_auto, mapping).get(type(native), None)
         if found is not None:
             return found[0] if isinstance(found, tuple) else found
-    every = [m for key, m in sorted(vars(modeling_auto).items()) if re.fullmatch(r"MODEL_FOR_\w+_MAPPING", key)]
+    every = [
+        m for key, m in sorted(vars(modeling_auto).items()) if re.fullmatch(r"MODEL_FOR_\w+_MAPPING", key)
+    ]
     for registry in every:
         if type(native) in registry:
             found = registry[type(native)]
             return found[0] if isinstance(found, tuple) else found
-    raise BuildFailure(model=name, detail=f"no class is registered for {type(native).__name__}")
+    found = _unregistered(native)
+    if found is None:
+        raise BuildFailure(model=name, detail=f"transformers has no model for {type(native).__name__}")
+    return found
+
+
+def _unregistered(native: Any) -> type | None:
+    """A model class that states this configuration as its own: parts of larger models are in no registry."""
+    from transformers import PreTrainedModel
+
+    try:
+        module = importlib.import_module(type(native).__module__.replace(".configuration_", ".modeling_"))
+    except ImportError:
+        return None
+    fitting = [
+        cls
+        for cls in vars(module).values()
+        if isinstance(cls, type)
+        and issubclass(cls, PreTrainedModel)
+        and cls.config_class is type(native)
+        and "forward" in vars(cls)
+    ]
+    # The outermost is defined last.
+    return fitting[-1] if fitting else None
 
 
 def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None) -> Any:
     """The model in evaluation mode; must be called under a FakeTensorMode, which holds its weights.
 
-    Attention is written out (`eager`), experts are batched: both keep every operation visible, and none depends on values.
-    A model that does not build on fake tensors is built on `accelerate`'s empty weights and moved over.
+    Attention is written out (`eager`), experts are batched: both keep every operation visible, and none
+    depends on values. A model that does not build on fake tensors is built on `accelerate`'s empty weights
+    and moved over.
 
     Raises:
         MalformedConfig: transformers refuses the configuration.
@@ -142,7 +134,8 @@ def _construct(native: Any, name: str, dtype: torch.dtype) -> Any:
 
 
 def _cast_parameters(model: Any, dtype: torch.dtype) -> None:
-    # Some parameters are declared in float32; loading weights in a dtype casts them, and so must building without weights.
+    # Some parameters are declared in float32; loading weights in a dtype casts them, and so must building
+    # without weights.
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
             if parameter.is_floating_point() and parameter.dtype != dtype:

@@ -20,8 +20,8 @@ CONFIG_NAME = "config.json"
 class ModelConfig:
     """A model's configuration and where it came from.
 
-    `name` is the model's short name (no owner, no path), `data` the content of its config.json, `source` one of
-    `path`, `preset`, `cache`, `hub`, `model_type`.
+    `name` is the model's short name (no owner, no path), `data` the content of its config.json, `source` one
+    of `path`, `preset`, `cache`, `hub`, `model_type`.
     """
 
     name: str
@@ -53,8 +53,8 @@ def safe_name(name: str) -> str:
 def resolve(model_id: str, *, offline: bool = False) -> ModelConfig:
     """The configuration that `model_id` names.
 
-    Order: local path (a directory with config.json, or a JSON file), bundled preset, local Hub cache, Hub (unless
-    `offline`), bare transformers `model_type` (the defaults that transformers ships).
+    Order: local path (a directory with config.json, or a JSON file), bundled preset, local Hub cache, Hub
+    (unless `offline`), bare transformers `model_type` (the defaults that transformers ships).
 
     Raises:
         UnknownModel: nothing of that name is known (near matches are named).
@@ -107,8 +107,12 @@ def presets() -> dict[str, tuple[str, ...]]:
 
 def _preset_files() -> dict[str, dict[str, Any]]:
     folder = importlib.resources.files("tracer.models") / "presets"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
-    return {entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8")) for entry in files}
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name
+    )
+    return {
+        entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8")) for entry in files
+    }
 
 
 def _from_preset(model_id: str) -> ModelConfig | None:
@@ -147,14 +151,18 @@ def _from_hub(model_id: str, *, local: bool) -> ModelConfig | None:
     except EntryNotFoundError as error:
         raise MalformedConfig(model=model_id, detail=f"the repository has no {CONFIG_NAME}") from error
     except (HfHubHTTPError, OSError, ValueError) as error:
-        raise NetworkFailure(model=model_id, detail=str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        raise NetworkFailure(
+            model=model_id, detail=str(error).splitlines()[0] if str(error) else type(error).__name__
+        ) from error
     return ModelConfig(model_id.rpartition("/")[2], _load(text, model_id), "cache" if local else "hub")
 
 
 def _from_model_type(model_id: str) -> ModelConfig | None:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    return ModelConfig(model_id, {"model_type": model_id}, "model_type") if model_id in CONFIG_MAPPING else None
+    return (
+        ModelConfig(model_id, {"model_type": model_id}, "model_type") if model_id in CONFIG_MAPPING else None
+    )
 
 
 def _near(model_id: str) -> str:

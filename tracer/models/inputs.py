@@ -1,7 +1,8 @@
 """Inputs for a model, made from what it says about itself: its main inputs, its forward's signature, its configuration.
 
-No table of models: a parameter's annotation says whether it holds integers, the configuration says which sizes there are
-(images, spectrograms, raw audio, hidden states), and `candidates` lists the combinations to try, the likeliest first.
+No table of models: a parameter's annotation says whether it holds integers, the configuration says which
+sizes there are (images, spectrograms, raw audio, hidden states), and `candidates` lists the combinations to
+try, the likeliest first.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def main_inputs(model: Any) -> tuple[str, ...]:
     names = tuple(named) if isinstance(named, (list, tuple)) else (named,)
     parameters = parameters_of(model)
     found = tuple(name for name in names if name in parameters)
-    required = tuple(name for name, p in parameters.items() if p.default is inspect.Parameter.empty and name not in found)
+    required = tuple(
+        name for name, p in parameters.items() if p.default is inspect.Parameter.empty and name not in found
+    )
     return found + required or tuple(itertools.islice(parameters, 1))
 
 
@@ -58,7 +61,9 @@ def candidates(model: Any, *, batch: int, seq_len: int) -> Iterator[dict[str, tu
     tensors = [
         name
         for name, p in parameters.items()
-        if "Tensor" in str(p.annotation) and name not in wanted and not name.startswith(("label", "past_", "head_mask"))
+        if "Tensor" in str(p.annotation)
+        and name not in wanted
+        and not name.startswith(("label", "past_", "head_mask"))
     ]
     sets: list[tuple[str, ...]] = [wanted, names] if extra else [names]
     sets += [(*wanted, name) for name in tensors]
@@ -66,7 +71,9 @@ def candidates(model: Any, *, batch: int, seq_len: int) -> Iterator[dict[str, tu
     seen = set()
     count = 0
     for chosen in sets:
-        options = [list(shapes(model, name, parameters.get(name), batch=batch, seq_len=seq_len)) for name in chosen]
+        options = [
+            list(shapes(model, name, parameters.get(name), batch=batch, seq_len=seq_len)) for name in chosen
+        ]
         for combination in itertools.product(*options):
             made = dict(zip(chosen, combination, strict=True))
             key = tuple(made.items())
@@ -90,8 +97,19 @@ def shapes(
         return
     image = _size(find(config, "image_size")) or (_IMAGE, _IMAGE)
     channels = _first(config, "num_channels", "in_channels", "in_chans", "num_image_channels") or 3
-    images = [(batch, channels, *image), (batch, _first(config, "num_frames", "frames_per_clip") or 8, channels, *image)]
-    bins = _first(config, "num_mel_bins", "feature_size", "input_feat_per_channel", "input_dim", "n_mels", "num_features")
+    images = [
+        (batch, channels, *image),
+        (batch, _first(config, "num_frames", "frames_per_clip") or 8, channels, *image),
+    ]
+    bins = _first(
+        config,
+        "num_mel_bins",
+        "feature_size",
+        "input_feat_per_channel",
+        "input_dim",
+        "n_mels",
+        "num_features",
+    )
     frames = _first(config, "max_source_positions")
     length = 2 * frames if frames else _first(config, "max_length", "nb_max_frames") or _FRAMES
     spectra = [(batch, bins, length), (batch, length, bins), (batch, 1, length, bins)] if bins else []
@@ -147,4 +165,6 @@ def integers(name: str, shape: Shape, vocabulary: int) -> torch.Tensor:
         return torch.ones(shape, dtype=torch.int64)
     if name.endswith("_thw"):
         return torch.tensor([[1, 4, 4]] * shape[0], dtype=torch.int64)
-    return (torch.arange(shape[-1]) % max(vocabulary - 3, 1) + min(3, vocabulary - 1)).expand(shape).contiguous()
+    return (
+        (torch.arange(shape[-1]) % max(vocabulary - 3, 1) + min(3, vocabulary - 1)).expand(shape).contiguous()
+    )

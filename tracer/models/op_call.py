@@ -35,9 +35,7 @@ class TensorRef:
     index: int
 
 
-Value: TypeAlias = (
-    "None | bool | int | float | str | slice | Torch | TensorRef | tuple[Value, ...] | list[Value] | dict[str, Value]"
-)
+Value: TypeAlias = "bool | int | float | str | slice | Torch | TensorRef | tuple[Value, ...] | list[Value] | dict[str, Value] | None"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,14 @@ import logging
 import warnings
 from collections.abc import Iterator
 
-_LOGGERS = ("torch", "torch._subclasses.fake_tensor", "torch._inductor", "torch._dynamo", "transformers", "huggingface_hub")
+_LOGGERS = (
+    "torch",
+    "torch._subclasses.fake_tensor",
+    "torch._inductor",
+    "torch._dynamo",
+    "transformers",
+    "huggingface_hub",
+)
 
 
 @contextlib.contextmanager

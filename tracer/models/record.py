@@ -4,16 +4,15 @@ Which calls count: the outermost call into torch, as the model wrote it (`torch.
 op although it is written in Python over others). Calls that neither return a tensor nor write to one
 (`shape`, `dim`, `size`, `is_floating_point` ...) are queries, not ops, and are not counted.
 
-An op is a `view` when nothing was written and every tensor it returns shares the storage of one of its inputs, or
-holds no element; that is read off the storages and version counters of the call itself, not off its name.
+An op is a `view` when nothing was written and every tensor it returns shares the storage of one of its
+inputs, or holds no element; that is read off the storages and version counters of the call itself, not off
+its name.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,13 +21,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
 from tracer.errors import HarvestError
-from tracer.models.errors import UnsupportedArgument
+from tracer.models.describe import Describer, Layout, essential, is_strided, layout_of
 from tracer.models.functions import canonical_names, function_of
-from tracer.models.op_call import OpCall, TensorRef, TensorSpec, Torch, Value
+from tracer.models.number import number
+from tracer.models.op_call import OpCall
 from tracer.models.values import Values, tensors_in
 
+__all__ = ["Kind", "RecordedOp", "Recorder", "number"]
+
 Kind = Literal["compute", "view"]
-Layout = tuple[torch.Size, tuple[int, ...], int, torch.dtype]
 
 
 @dataclass(frozen=True)
@@ -111,32 +112,47 @@ class Recorder(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         inputs = tensors_in((args, kwargs))
         # Taken before the call: an in-place op may change the layout of its tensor.
-        before = [] if self.paused else [_layout(t) for t in inputs]
+        before = [] if self.paused else [layout_of(t) for t in inputs]
         result, outputs, written, by_value = self.values.call(func, args, kwargs, inputs)
         if self.paused or (not outputs and not written):
             return result
-        storages = {t.untyped_storage()._cdata for t in inputs if _is_strided(t)}
-        aliased = all(t.numel() == 0 or (_is_strided(t) and t.untyped_storage()._cdata in storages) for t in outputs)
+        storages = {t.untyped_storage()._cdata for t in inputs if is_strided(t)}
+        aliased = all(
+            t.numel() == 0 or (is_strided(t) and t.untyped_storage()._cdata in storages) for t in outputs
+        )
         kind: Kind = "view" if aliased and not written else "compute"
         if by_value or self._needs_value(func, args, kwargs, inputs):
             args, kwargs = self._with_numbers(args, kwargs)
-        self._note(func, args, kwargs, {id(t): layout for t, layout in zip(inputs, before, strict=True)}, kind)
+        self._note(
+            func, args, kwargs, {id(t): layout for t, layout in zip(inputs, before, strict=True)}, kind
+        )
         return result
 
     def _needs_value(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor]
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        inputs: list[torch.Tensor],
     ) -> bool:
         """Whether the call reads a size or a count from a tensor of rank 0 (PyTorch takes those for numbers)."""
-        if not any(t.dim() == 0 and not t.is_floating_point() and self.values.number(t) is not None for t in inputs):
+        if not any(
+            t.dim() == 0 and not t.is_floating_point() and self.values.number(t) is not None for t in inputs
+        ):
             return False
         try:
-            func(*tree_map_only(torch.Tensor, _valueless, args), **tree_map_only(torch.Tensor, _valueless, kwargs))
+            func(
+                *tree_map_only(torch.Tensor, _valueless, args),
+                **tree_map_only(torch.Tensor, _valueless, kwargs),
+            )
         except Exception:
             # It ran, so what it misses now is the value.
             return True
         return False
 
-    def _with_numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _with_numbers(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with known sizes and counts as numbers: the call then has a static shape.
 
         The first argument stays what it is: it is what the op works on.
@@ -147,14 +163,21 @@ class Recorder(TorchFunctionMode):
             return tensor if value is None else value
 
         first = args[:1] if args and isinstance(args[0], torch.Tensor) else ()
-        return (*first, *tree_map_only(torch.Tensor, number, args[len(first) :])), tree_map_only(torch.Tensor, number, kwargs)
+        return (*first, *tree_map_only(torch.Tensor, number, args[len(first) :])), tree_map_only(
+            torch.Tensor, number, kwargs
+        )
 
     def _note(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], layouts: dict[int, Layout], kind: Kind
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        layouts: dict[int, Layout],
+        kind: Kind,
     ) -> None:
-        describe = _Describer(layouts)
+        describe = Describer(layouts)
         names = canonical_names(func)
-        args, kwargs = _essential(func, names[-1], args, kwargs)
+        args, kwargs = essential(func, names[-1], args, kwargs)
         described = tuple(describe(value) for value in args)
         described_kwargs = tuple(sorted((key, describe(value)) for key, value in kwargs.items()))
         refusal = describe.refusal
@@ -167,7 +190,9 @@ class Recorder(TorchFunctionMode):
             entry.phases.append(self.phase)
         entry.modules.add(re.sub(r"\d+", "*", self._stack[-1]) if self._stack else "")
 
-    def _canonical_call(self, call: OpCall, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall:
+    def _canonical_call(
+        self, call: OpCall, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> OpCall:
         """`call` under its free function's name, when that function takes the arguments (packed or not)."""
         key = (call.name, name, tuple(type(value) for value in args), tuple(kwargs))
         if key not in self._canonical:
@@ -188,118 +213,6 @@ def _accepts(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     return None
 
 
-class _Describer:
-    """Turns Python arguments into Values and collects the distinct tensors among them."""
-
-    def __init__(self, layouts: dict[int, Layout]) -> None:
-        self._known = layouts
-        self._index: dict[int, int] = {}
-        self.specs: list[TensorSpec] = []
-        self.refusal: HarvestError | None = None
-
-    def __call__(self, value: Any) -> Value:
-        if isinstance(value, torch.Tensor) and id(value) in self._known:
-            if id(value) not in self._index:
-                self._index[id(value)] = len(self.specs)
-                self.specs.append(_spec(*self._known[id(value)]))
-            return TensorRef(self._index[id(value)])
-        if value is None or isinstance(value, (bool, str)):
-            return value
-        if isinstance(value, int):
-            return int(value)
-        if isinstance(value, float):
-            return float(value)
-        if value in (bool, int, float):
-            return Torch({bool: "torch.bool", int: "torch.int64", float: "torch.float64"}[value])
-        if value is Ellipsis:
-            return Torch("...")
-        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-            return Torch(str(value))
-        if isinstance(value, torch.device):
-            return Torch(f"torch.device({value.type!r})")
-        if isinstance(value, slice):
-            return slice(self(value.start), self(value.stop), self(value.step))
-        if isinstance(value, (tuple, range)):
-            return tuple(self(part) for part in value)
-        if isinstance(value, list):
-            return [self(part) for part in value]
-        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            return {key: self(part) for key, part in value.items()}
-        if hasattr(value, "item") and getattr(value, "shape", None) == ():
-            return self(value.item())
-        if hasattr(value, "tolist"):
-            return self(value.tolist())
-        if self.refusal is None:
-            self.refusal = UnsupportedArgument(kind=type(value).__name__)
-        return Torch(f"<{type(value).__name__}>")
-
-
-def _essential(
-    func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments without those that say nothing: devices, and keywords at their default.
-
-    An op is the same op on every device; where its tensors are decides where it runs.
-    """
-    defaults = _defaults(func)
-    kwargs = {
-        key: value
-        for key, value in kwargs.items()
-        if key != "device" and not (key in defaults and _same(value, defaults[key]))
-    }
-    if name == "torch.Tensor.to":
-        args = (args[0], *(value for value in args[1:] if not isinstance(value, (torch.device, str))))
-    return args, kwargs
-
-
-@functools.cache
-def _defaults(func: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        parameters = inspect.signature(func).parameters
-    except (TypeError, ValueError):
-        return {}
-    return {name: p.default for name, p in parameters.items() if p.default is not p.empty}
-
-
-def _same(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and isinstance(value, (bool, int, float, str)) and value == default)
-
-
 def _valueless(tensor: torch.Tensor) -> torch.Tensor:
     # Not empty_like: fake tensors that remember a constant pass one on.
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-
-
-def _layout(tensor: torch.Tensor) -> Layout:
-    if not _is_strided(tensor):
-        return tensor.shape, (), 0, tensor.dtype
-    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
-
-
-def _spec(shape: torch.Size, stride: tuple[int, ...], offset: int, dtype: torch.dtype) -> TensorSpec:
-    return TensorSpec(tuple(shape), tuple(stride), int(offset), str(dtype))
-
-
-def _is_strided(tensor: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided
-
-
-def number(calls: Iterable[OpCall], known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Names `torch.<op>.<n>` of `calls`, by identity.
-
-    `known` maps identities to names given before (an earlier manifest); they are kept, and new identities
-    get the next free number of their op in order of appearance.
-    """
-    names = dict(known or {})
-    highest: dict[str, int] = {}
-    for name in names.values():
-        base, _, index = name.rpartition(".")
-        highest[base] = max(highest.get(base, 0), int(index))
-    found: dict[str, str] = {}
-    for call in calls:
-        identity = call.identity
-        if identity not in names:
-            highest[call.name] = highest.get(call.name, 0) + 1
-            names[identity] = f"{call.name}.{highest[call.name]}"
-        found[identity] = names[identity]
-    return found

@@ -53,7 +53,12 @@ def render(call: OpCall, names: Sequence[str]) -> str:
     if call.name == "torch.Tensor.__getitem__" and not keywords:
         return f"{spell(call.args[0], tensor)}[{_subscript(call.args[1], tensor)}]"
     method = call.name.removeprefix(_METHOD)
-    if method != call.name and call.args and isinstance(call.args[0], TensorRef) and not method.startswith("__"):
+    if (
+        method != call.name
+        and call.args
+        and isinstance(call.args[0], TensorRef)
+        and not method.startswith("__")
+    ):
         arguments = [spell(value, tensor) for value in call.args[1:]] + keywords
         return f"{spell(call.args[0], tensor)}.{method}({', '.join(arguments)})"
     arguments = [spell(value, tensor) for value in call.args] + keywords
@@ -74,24 +79,30 @@ def _index(value: Value, tensor: Callable[[int], str]) -> str:
 
 
 _WIDE = {
-    **dict.fromkeys(("torch.float16", "torch.bfloat16", "torch.float32", "torch.half", "torch.float"), "torch.float64"),
+    **dict.fromkeys(
+        ("torch.float16", "torch.bfloat16", "torch.float32", "torch.half", "torch.float"), "torch.float64"
+    ),
     **dict.fromkeys(("torch.complex32", "torch.complex64"), "torch.complex128"),
 }
-_WIDE_CASTS = dict.fromkeys(("torch.Tensor.half", "torch.Tensor.float", "torch.Tensor.bfloat16"), "torch.Tensor.double")
+_WIDE_CASTS = dict.fromkeys(
+    ("torch.Tensor.half", "torch.Tensor.float", "torch.Tensor.bfloat16"), "torch.Tensor.double"
+)
 
 
 def float64(call: OpCall) -> OpCall:
     """The same call in float64: what `replay` or `render` of it computes is the oracle.
 
     The oracle is the PyTorch op itself on the same logical values, exact inputs widened, in float64, rounded
-    once to the output's dtype by whoever compares. So every floating tensor becomes float64, and so does every
-    floating dtype that the call names: `dtype=torch.float32` of a softmax is a precision to compute in, and
-    the target of a cast is where the one rounding of the oracle falls anyway. Integer and bool tensors, and
-    dtypes that are not floating, stay. Strides and offsets stay; they are in elements.
+    once to the output's dtype by whoever compares. So every floating tensor becomes float64, and so does
+    every floating dtype that the call names: `dtype=torch.float32` of a softmax is a precision to compute in,
+    and the target of a cast is where the one rounding of the oracle falls anyway. Integer and bool tensors,
+    and dtypes that are not floating, stay. Strides and offsets stay; they are in elements.
 
     Not widened: an op that reinterprets bits (`view(dtype)`), because its result depends on the width.
     """
-    widened = tuple(dataclasses.replace(spec, dtype=_WIDE.get(spec.dtype, spec.dtype)) for spec in call.tensors)
+    widened = tuple(
+        dataclasses.replace(spec, dtype=_WIDE.get(spec.dtype, spec.dtype)) for spec in call.tensors
+    )
     if call.name == "torch.Tensor.view" and any(isinstance(leaf, Torch) for leaf in leaves(call.args)):
         return call
 
@@ -114,11 +125,13 @@ def tensor_names(call: OpCall) -> tuple[str, ...]:
     parameters = () if is_property(call.name) else parameter_names(function_of(call.name))
     found: dict[int, str] = {}
     arguments: list[tuple[str, Value]] = [
-        (parameters[position] if position < len(parameters) else "x", value) for position, value in enumerate(call.args)
+        (parameters[position] if position < len(parameters) else "x", value)
+        for position, value in enumerate(call.args)
     ]
     for name, value in arguments + list(call.kwargs):
         inside = [leaf.index for leaf in leaves(value) if isinstance(leaf, TensorRef)]
-        base = "input" if name == "self" else name
+        # `out` and `buf` are what capture calls outputs and intermediates.
+        base = "input" if name == "self" else "x" if name.startswith(("out", "buf")) else name
         for position, index in enumerate(inside):
             alone = isinstance(value, TensorRef) and base != "x"
             found.setdefault(index, base if alone else f"{base}{position if base != 'x' else index}")
@@ -132,6 +145,8 @@ def tensor_names(call: OpCall) -> tuple[str, ...]:
 def empty_tensors(specs: Sequence[TensorSpec], device: str = "cpu") -> list[torch.Tensor]:
     """Uninitialised tensors of these layouts (fake ones under a FakeTensorMode), each in a storage of its own."""
     return [
-        torch.empty_strided(spec.shape, spec.stride, dtype=getattr(torch, spec.dtype.removeprefix("torch.")), device=device)
+        torch.empty_strided(
+            spec.shape, spec.stride, dtype=getattr(torch, spec.dtype.removeprefix("torch.")), device=device
+        )
         for spec in specs
     ]

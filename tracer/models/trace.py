@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,8 @@ from tracer.models.build import build, one_line
 from tracer.models.config import ModelConfig
 from tracer.models.errors import BadOption, TraceFailure
 from tracer.models.inputs import Shape, candidates, find, integers, main_inputs, parameters_of
-from tracer.models.record import RecordedOp, Recorder
 from tracer.models.quiet import quiet
+from tracer.models.record import RecordedOp, Recorder
 from tracer.models.values import Values
 
 _CACHE = ("cache", "past_key_values", "cache_params")
@@ -28,8 +29,8 @@ Inputs = dict[str, tuple[str, Shape]]
 class Trace:
     """What a model asks of PyTorch.
 
-    `ops` are in order of first occurrence. `phases` are those that were run. `failures` name the phases that stopped
-    before their end; what they did up to there is in `ops`.
+    `ops` are in order of first occurrence. `phases` are those that were run. `failures` name the phases that
+    stopped before their end; what they did up to there is in `ops`.
     """
 
     model: str
@@ -50,10 +51,10 @@ def trace(
 ) -> Trace:
     """Every op of the model's phases.
 
-    Models that generate have `prefill` (`seq_len` tokens, or an encoder's input and `seq_len` decoder tokens) and `decode` (one
-    token against a static cache of `max_cache_len` entries; setting the cache up counts). Others have `forward`. A nested model
-    that none of these reach (the vision tower of a language model, say) is a phase of its own, named after its module. `phases`
-    selects among them; None means all.
+    Models that generate have `prefill` (`seq_len` tokens, or an encoder's input and `seq_len` decoder tokens)
+    and `decode` (one token against a static cache of `max_cache_len` entries; setting the cache up counts).
+    Others have `forward`. A nested model that none of these reach (the vision tower of a language model, say)
+    is a phase of its own, named after its module. `phases` selects among them; None means all.
 
     Raises:
         BadOption: a size is not positive, or no phase of that name exists.
@@ -81,7 +82,14 @@ def trace(
 
 class _Tracer:
     def __init__(
-        self, name: str, model: Any, values: Values, dtype: torch.dtype, batch: int, seq_len: int, max_cache_len: int
+        self,
+        name: str,
+        model: Any,
+        values: Values,
+        dtype: torch.dtype,
+        batch: int,
+        seq_len: int,
+        max_cache_len: int,
     ) -> None:
         self.name, self.model, self.values, self.dtype = name, model, values, dtype
         self.batch, self.seq_len, self.max_cache_len = batch, seq_len, max_cache_len
@@ -115,21 +123,31 @@ class _Tracer:
         found: list[tuple[str, Any]] = []
         for path, module in self.model.named_modules():
             nested = any(path.startswith(f"{outer}.") for outer, _ in found)
-            if isinstance(module, PreTrainedModel) and path and not nested and id(module) not in self._entered:
+            if (
+                isinstance(module, PreTrainedModel)
+                and path
+                and not nested
+                and id(module) not in self._entered
+            ):
                 found.append((path, module))
         # A model whose own forward was never entered but whose inner model was, is only a wrapper.
-        return [(path, m) for path, m in found if not any(id(inner) in self._entered for inner in m.modules())]
+        return [
+            (path, m) for path, m in found if not any(id(inner) in self._entered for inner in m.modules())
+        ]
 
     def _forward(self, phase: str, model: Any, *, record: bool = True) -> Inputs | None:
         """Record one forward pass of `model` with the first inputs that it accepts."""
         best = Recorder(self.values)
         first_error: Exception | None = None
-        for made in candidates(model, batch=self.batch, seq_len=self.seq_len):
+        tries = list(candidates(model, batch=self.batch, seq_len=self.seq_len))
+        # Some models have no cache that fits their own default configuration.
+        options: list[dict[str, Any]] = [{}, {"use_cache": False}]
+        for extra, made in itertools.product(options, tries):
             recorder = Recorder(self.values)
             try:
                 tensors = self._tensors(made)
                 with self._recording(recorder, phase):
-                    model(**tensors)
+                    model(**tensors, **extra)
             except Exception as error:
                 first_error = first_error or error
                 if recorder.total > best.total:
@@ -144,7 +162,9 @@ class _Tracer:
 
     def _failed(self, phase: str, error: Exception | None, partial: Recorder) -> None:
         self.recorder.merge(partial)
-        failure = TraceFailure(model=self.name, phase=phase, detail=one_line(error) if error else "it takes no inputs")
+        failure = TraceFailure(
+            model=self.name, phase=phase, detail=one_line(error) if error else "it takes no inputs"
+        )
         failure.__cause__ = error
         self.failures.append(failure)
 
@@ -186,14 +206,21 @@ class _Tracer:
 
     def _step(self, recorder: Recorder, inputs: Inputs, cache_name: str, cache: Any) -> None:
         from transformers import EncoderDecoderCache, StaticCache
+        from transformers.modeling_outputs import BaseModelOutput
 
         model = self.model
         two_sided = bool(model.config.is_encoder_decoder)
-        token_name = "decoder_input_ids" if two_sided and "decoder_input_ids" in inputs else main_inputs(model)[0]
+        token_name = (
+            "decoder_input_ids" if two_sided and "decoder_input_ids" in inputs else main_inputs(model)[0]
+        )
         token: Inputs = {token_name: ("int", (self.batch, 1))}
         # A static cache starts with one token; the model's own is filled by a whole prefill.
         warm = {**inputs, **token} if cache is not None else inputs
-        kept = {} if two_sided else {k: v for k, v in inputs.items() if k != token_name and k not in main_inputs(model)}
+        kept = (
+            {}
+            if two_sided
+            else {k: v for k, v in inputs.items() if k != token_name and k not in main_inputs(model)}
+        )
         warm_tensors, tensors = self._tensors(warm), self._tensors({**kept, **token})
         with self._recording(recorder, "decode"):
             recorder.paused = True
@@ -210,12 +237,14 @@ class _Tracer:
             output = model(**warm_tensors, **extra, use_cache=True)
             extra[cache_name] = cache if cache is not None else self._own_cache(output)
             if two_sided:
-                extra["encoder_outputs"] = (output.encoder_last_hidden_state,)
+                extra["encoder_outputs"] = BaseModelOutput(last_hidden_state=output.encoder_last_hidden_state)
             recorder.paused = False
             model(**tensors, **extra, use_cache=True)
 
     def _encoder_length(self, inputs: Inputs, source: Shape) -> int:
-        output = self.model.get_encoder()(**self._tensors({k: v for k, v in inputs.items() if not k.startswith("decoder_")}))
+        output = self.model.get_encoder()(
+            **self._tensors({k: v for k, v in inputs.items() if not k.startswith("decoder_")})
+        )
         return int(output[0].shape[1]) if output is not None else source[-1]
 
     @staticmethod
@@ -239,7 +268,11 @@ class _Tracer:
 
             return wrapper
 
-        for part in (cache.self_attention_cache, cache.cross_attention_cache) if hasattr(cache, "cross_attention_cache") else (cache,):
+        for part in (
+            (cache.self_attention_cache, cache.cross_attention_cache)
+            if hasattr(cache, "cross_attention_cache")
+            else (cache,)
+        ):
             for layer in part.layers:
                 layer.lazy_initialization = recorded(layer.lazy_initialization)
 
@@ -264,4 +297,3 @@ class _Tracer:
         finally:
             before.remove()
             after.remove()
-

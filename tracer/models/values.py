@@ -1,8 +1,8 @@
 """Real values beside fake tensors, where they follow from Python alone.
 
 A model run on fake tensors stops where Python asks for a value (`if position_ids.max() > n`, `.item()`,
-`.tolist()`, `nonzero`). Most such values do not depend on weights: they come from shapes, from token ids we chose, from
-`arange`. `Values` computes those on the side, on small real tensors, and answers from them.
+`.tolist()`, `nonzero`). Most such values do not depend on weights: they come from shapes, from token ids we
+chose, from `arange`. `Values` computes those on the side, on small real tensors, and answers from them.
 """
 
 from __future__ import annotations
@@ -61,19 +61,23 @@ class Values(TorchFunctionMode):
         return self.call(func, args, kwargs, tensors_in((args, kwargs)))[0]
 
     def call(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor]
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        inputs: list[torch.Tensor],
     ) -> tuple[Any, list[torch.Tensor], bool, bool]:
         """Run a call on fake tensors, and on real ones beside it where all are known.
 
-        `inputs` are the tensors among its arguments. Returns the result, the tensors in it, whether an input was written, and
-        whether the result could only be had from values.
+        `inputs` are the tensors among its arguments. Returns the result, the tensors in it, whether an input
+        was written, and whether the result could only be had from values.
         """
         versions = [tensor._version for tensor in inputs]
         try:
             result = func(*args, **kwargs)
         except Exception as error:
             if any(self._value(tensor) is None for tensor in inputs):
-                return self._assume(func, error), [], False, True
+                return self._assume(func, inputs, error), [], False, True
             real = self._run(func, args, kwargs)
             result = tree_map_only(torch.Tensor, self.follow, real)
             return result, tensors_in(result), False, True
@@ -81,7 +85,9 @@ class Values(TorchFunctionMode):
         written = [t for t, version in zip(inputs, versions, strict=True) if t._version != version]
         if not outputs and not written:
             return result, outputs, False, False
-        if all(self._value(t) is not None for t in inputs) and all(t.numel() <= LIMIT for t in (*outputs, *written)):
+        if all(self._value(t) is not None for t in inputs) and all(
+            t.numel() <= LIMIT for t in (*outputs, *written)
+        ):
             self._follow(func, args, kwargs, outputs, written)
         elif written:
             self._forget(written)
@@ -136,9 +142,11 @@ class Values(TorchFunctionMode):
                 storage = real.untyped_storage()
                 self._stale[storage._cdata] = storage
 
-    def _assume(self, func: Callable[..., Any], error: Exception) -> bool:
+    def _assume(self, func: Callable[..., Any], inputs: list[torch.Tensor], error: Exception) -> bool:
         unknown = isinstance(error, (DataDependentOutputException, DynamicOutputShapeException))
-        if not unknown or getattr(func, "__name__", "") != "__bool__" or self.assumed >= MAX_ASSUMED:
+        name = getattr(func, "__name__", "")
+        asks = name == "__bool__" or (name == "item" and inputs[0].dtype == torch.bool)
+        if not unknown or not asks or self.assumed >= MAX_ASSUMED:
             raise error
         self.assumed += 1
         return False

@@ -75,7 +75,8 @@ OPS |= {
     for arity in [2 if name in ("pow", "atan2", "fmod", "copysign", "hypot") else 1]
 }
 
-_NAMESPACES = ("tl", "tl_math", "libdevice", "tl.math", "tl.extra.cuda.libdevice", "triton_helpers", "math")
+_NAMESPACES = ("tl", "tl_math", "libdevice", "tl.math", "tl.extra.cuda.libdevice", "triton_helpers", "math",
+               "triton.language")  # fmt: skip
 CALLS: dict[str, str] = {
     f"{space}.{name}": name for space in _NAMESPACES for name in OPS if "{0}" in OPS[name].text
 }
@@ -93,15 +94,16 @@ UNARY = {"USub": "neg", "Invert": "not"}
 class Reduction:
     """Triton text of a reduction over `axis`, its identity, and the op that combines two partial results.
 
-    `flat` reduces a whole tile to a scalar, where Triton can; `cast` says that the result needs a cast to
-    the value's dtype; `helper` names a function that the text calls.
+    `flat` reduces a whole tile to a scalar, where Triton can; `enter` and `leave` convert the reduced tile and
+    the result; `helper` names a function that the text calls.
     """
 
     text: str
     identity: float
     combine: str
     flat: str = ""
-    cast: bool = False
+    enter: str = "{0}"
+    leave: str = "{0}"
     helper: str = ""
 
 
@@ -111,10 +113,10 @@ REDUCTIONS: dict[str, Reduction] = {
     "min": Reduction("tl.min({0}, axis={axis})", float("inf"), "minimum", flat="tl.min({0})"),
     "prod": Reduction("tl.reduce({0}, {axis}, multiply)", 1, "mul", helper="multiply"),
     "any": Reduction(
-        "tl.max({0}.to(tl.int8), axis={axis})", 0, "or", flat="tl.max({0}.to(tl.int8))", cast=True
+        "tl.sum({0}, axis={axis})", 0, "or", flat="tl.sum({0})", enter="{0}.to(tl.int32)", leave="({0} > 0)"
     ),
-    "argmax": Reduction("tl.argmax({0}, axis={axis})", float("-inf"), "", cast=True),
-    "argmin": Reduction("tl.argmin({0}, axis={axis})", float("inf"), "", cast=True),
+    "argmax": Reduction("tl.argmax({0}, axis={axis})", float("-inf"), "", leave="{0}.to(tl.int64)"),
+    "argmin": Reduction("tl.argmin({0}, axis={axis})", float("inf"), "", leave="{0}.to(tl.int64)"),
 }
 
 SCANS: dict[str, str] = {"add": "tl.cumsum({0}, axis={axis})", "mul": "tl.cumprod({0}, axis={axis})"}

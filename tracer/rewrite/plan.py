@@ -76,6 +76,9 @@ def plan(
             return model.report(blocks, _first_best(cost, blocks, axes), looped=bool(model.dots) or not whole)
         if model.whole_only or not any(a.reduced for a in axes):
             break
+    stepped = [axis.name for axis in axes if axis.reduced and axis in single]
+    if stepped and model.whole_only:
+        raise NoPlan(reason=f"`{kernel.name}` needs {stepped[0]} whole, and can read it only element by element")
     raise NoPlan(reason=f"the smallest tile of `{kernel.name}` exceeds half of the scratchpad")
 
 
@@ -99,7 +102,8 @@ def _options(
             return [block] if block >= axis.extent else []
         return [block]
     if axis in single:
-        return [1]
+        alone = whole and axis.reduced and not model.dots and axis.extent > 1
+        return [] if alone else [1]
     powers = [1 << e for e in range(cover.bit_length()) if 1 << e <= MAX_BLOCK]
     if not axis.reduced:
         return powers

@@ -49,6 +49,8 @@ def promote(args: Sequence[Operand], dtypes: Sequence[str]) -> str:
     strong = [d for a, d in zip(args, dtypes, strict=True) if not isinstance(a, Const)] or list(dtypes)
     weak_float = any(is_float(d) for a, d in zip(args, dtypes, strict=True) if isinstance(a, Const))
     best = max(strong, key=_RANK.index)
+    if best == "int1":  # a literal integer widens a boolean
+        best = max([best, *(d for d in dtypes if not is_float(d))], key=_RANK.index)
     if {"float16", "bfloat16"} <= set(strong):
         return "float32"
     return best if is_float(best) or not weak_float else "float32"

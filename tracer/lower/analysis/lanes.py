@@ -16,9 +16,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.analysis.dims import integer, integers
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.arith_ops import CmpiOp, SelectOp
+from tracer.ktir.arith_ops import CmpiOp, SelectOp
 from tracer.lower.edit import shape_of, splat_value
-from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, SplatOp, TransOp
+from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, ReshapeOp, SplatOp, TransOp
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +67,9 @@ class LaneBounds:
             case TransOp():
                 order = integers(op.attributes["order"])
                 return self._moved(op.source, lambda a: a.transpose(order))
+            case ReshapeOp():
+                shape, target = shape_of(op.source), shape_of(value)
+                found = self._moved(op.source, lambda a: _reshaped(a, shape, target))
             case SelectOp():
                 sides = self.of(op.lhs), self.of(op.rhs)
                 found = _either(*sides)
@@ -106,6 +109,12 @@ class LaneBounds:
                 assert isinstance(op, CmpiOp)
                 return _comparison(op.word, a, b)
         return None
+
+
+def _reshaped(lanes: Array, shape: tuple[int, ...], target: tuple[int, ...]) -> Array:
+    if lanes.size == 1:
+        return lanes.reshape((1,) * len(target))
+    return np.broadcast_to(lanes, shape).reshape(target)
 
 
 def _either(a: Interval | None, b: Interval | None) -> Interval | None:

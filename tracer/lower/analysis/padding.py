@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from tracer.lower.analysis.combiners import recognise
 from tracer.lower.analysis.dims import Dim, DimClasses
 from tracer.lower.analysis.lanes import Interval, LaneBounds
-from tracer.lower.arith_ops import SelectOp
+from tracer.ktir.arith_ops import SelectOp
 from tracer.lower.edit import Number, element_type, shape_of, splat_value
 from tracer.lower.tt_ops import (
     BroadcastOp,

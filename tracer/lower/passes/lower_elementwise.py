@@ -11,7 +11,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tracer.lower.arith_ops import CASTS
+from tracer.ktir.arith_ops import CASTS
 from tracer.lower.build import cast
 from tracer.lower.edit import Emitter, element_type, shape_of, splat_constant, with_shape
 from tracer.lower.manager import Job

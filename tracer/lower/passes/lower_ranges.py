@@ -12,8 +12,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.analysis.lanes import LaneBounds
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.edit import Emitter, is_pure, shape_of
+from tracer.lower.build import broadcast, reshaped, slice_of
+from tracer.lower.edit import Emitter, is_pure, shape_of, with_shape
 from tracer.lower.manager import Job
+
+_LONG = 1024
+_COLUMNS = 128
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,28 @@ def _fold(op: Operation, bounds: LaneBounds) -> None:
     if value.type.element_type == IntegerType(1) and not uniform:
         return
     emitter = Emitter(op)
-    emitter.replace([dense(emitter, [int(lanes[0])] if uniform else lanes.tolist(), value.type)])
+    if uniform:
+        found = emitter.splat(int(lanes[0]), value.type)
+    elif len(lanes) > _LONG and (np.diff(lanes) == lanes[1] - lanes[0]).all():
+        found = _long_range(emitter, int(lanes[0]), int(lanes[1] - lanes[0]), len(lanes), value.type)
+    else:
+        found = _dense(emitter, lanes.tolist(), value.type)
+    emitter.replace([found])
 
 
-def dense(emitter: Emitter, values: list[int], kind: TensorType) -> SSAValue:
-    """A constant tensor of one dimension; one value stands for all."""
+def _dense(emitter: Emitter, values: list[int], kind: TensorType) -> SSAValue:
     return emitter.emit(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, values), kind), "lanes")
 
 
+def _long_range(emitter: Emitter, start: int, step: int, extent: int, kind: TensorType) -> SSAValue:
+    """`start + i step` from two short lists, rows and columns, instead of one long list."""
+    rows = -(-extent // _COLUMNS)
+    outer = _dense(emitter, [start + row * _COLUMNS * step for row in range(rows)], with_shape(kind, [rows]))
+    inner = _dense(emitter, [column * step for column in range(_COLUMNS)], with_shape(kind, [_COLUMNS]))
+    shape = [rows, _COLUMNS]
+    spread = (
+        broadcast(emitter, reshaped(emitter, outer, [rows, 1]), shape),
+        broadcast(emitter, reshaped(emitter, inner, [1, _COLUMNS]), shape),
+    )
+    total = emitter.emit(arith.AddiOp(*spread, result_type=with_shape(kind, shape)))
+    return slice_of(emitter, reshaped(emitter, total, [rows * _COLUMNS]), [0], [extent])

@@ -12,9 +12,10 @@ from xdsl.ir import Operation, SSAValue
 from tracer.lower.analysis.combiners import Combiner, recognise
 from tracer.lower.analysis.dims import integer
 from tracer.lower.analysis.padding import identity
-from tracer.lower.arith_ops import CmpfOp, CmpiOp, SelectOp
-from tracer.lower.build import ARITH, broadcast, only_element, reduce, reshaped
+from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
+from tracer.lower.build import ARITH, broadcast, insert, only_element, reduce, reshaped
 from tracer.lower.edit import Emitter, element_type, shape_of, with_shape
+from tracer.lower.lift import along, lift, liftable
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import ReduceOp
 
@@ -35,6 +36,30 @@ class LowerReductions:
                 _single(op, combiner)
             elif combiner is not None and len(op.sources) == 2:
                 _argument(op, combiner)
+            elif liftable(op.combiner.block):
+                _fold(op)
+
+
+def _fold(op: ReduceOp) -> None:
+    """Any other combiner: halves are combined until one lane is left."""
+    emitter = Emitter(op)
+    axis = integer(op.axis)
+    values = list(op.sources)
+    extent = shape_of(values[0])[axis]
+    while extent > 1:
+        half = extent // 2
+        first = [along(emitter, v, axis, 0, half) for v in values]
+        second = [along(emitter, v, axis, half, 2 * half) for v in values]
+        combined = lift(emitter, op.combiner.block, [*first, *second])
+        if extent % 2:
+            head = [along(emitter, c, axis, 0, 1) for c in combined]
+            odd = [along(emitter, v, axis, extent - 1, extent) for v in values]
+            ends = lift(emitter, op.combiner.block, [*head, *odd])
+            zeros = [0] * len(shape_of(values[0]))
+            combined = [insert(emitter, e, c, zeros) for e, c in zip(ends, combined, strict=True)]
+        values, extent = combined, half
+    kept = [e for i, e in enumerate(shape_of(values[0])) if i != axis]
+    emitter.replace([reshaped(emitter, v, kept) if kept else only_element(emitter, v) for v in values])
 
 
 def _single(op: ReduceOp, combiner: Combiner) -> None:

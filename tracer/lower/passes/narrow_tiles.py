@@ -20,7 +20,7 @@ from tracer.lower.analysis.dims import Dim, DimClasses, Regroup, access_dims, cl
 from tracer.lower.analysis.lanes import LaneBounds
 from tracer.lower.analysis.padding import Padding, identity
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.arith_ops import SelectOp
+from tracer.ktir.arith_ops import SelectOp
 from tracer.lower.edit import Emitter, element_type, retype, shape_of, splat_constant, splat_value, with_shape
 from tracer.lower.errors import PaddedReductionError
 from tracer.lower.manager import Job

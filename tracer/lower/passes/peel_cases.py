@@ -15,7 +15,7 @@ from xdsl.traits import IsTerminator
 
 from tracer.lower.analysis.accesses import Edge, block_shape, distinct, extents, inexact, lane_codes
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.arith_ops import CmpiOp
+from tracer.ktir.arith_ops import CmpiOp
 from tracer.lower.edit import Emitter, clone_ops, erase, is_pure
 from tracer.lower.manager import Job
 
@@ -131,10 +131,7 @@ def _front(block: Block) -> set[Operation]:
             continue
         if any(isinstance(r.type, TensorType) for r in op.results):
             continue
-        if all(
-            not _defined_within(o, block) or o.owner in front or isinstance(o.owner, Block)
-            for o in op.operands
-        ):
+        if all(not _within(o, block) or o.owner in front for o in op.operands):
             front.add(op)
     return front
 

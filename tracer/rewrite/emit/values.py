@@ -61,18 +61,15 @@ def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
         text = f"tl.where({masks}, {text}, {literal(identity_of(rule.identity, dtype))})"
     if rule.helper:
         tiles.helpers.add(rule.helper)
+    text = rule.enter.format(text)
     if not tiles.tile_of(reduction.name) and rule.flat:
-        return _cast(rule.flat.format(text), rule.cast, reduction.dtype)
+        return rule.leave.format(rule.flat.format(text))
     if have:
         for axis in reversed(tiles.reduced):
             text = rule.text.format(text, axis=have.index(axis))
         if not tiles.tile_of(reduction.name) and len(have) > len(tiles.reduced):
             text = f"tl.sum({text})"
-    return _cast(text, rule.cast, reduction.dtype)
-
-
-def _cast(text: str, wanted: bool, dtype: str) -> str:
-    return f"{text}.to(tl.{dtype})" if wanted else text
+    return rule.leave.format(text)
 
 
 def scan_text(tiles: Tiles, scan: Scan) -> str:
@@ -106,9 +103,8 @@ def _expression(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) ->
         return f"{left if left.isidentifier() else f'({left})'} {sign} {right}"
     if expression.is_Mul:
         factor, rest = expression.as_coeff_Mul()
-        inner = _expression(tiles, rest, want)
-        inner = inner if rest.is_Symbol else f"({inner})"
-        return f"-{inner}" if factor == -1 else f"{int(factor)} * {inner}"
+        inner = " * ".join(_factor(tiles, part, want) for part in sympy.Mul.make_args(rest))
+        return {1: "", -1: "-"}.get(int(factor), f"{int(factor)} * ") + inner
     # Rising terms first, so that a falling index reads `9 - x0`.
     terms = sorted(
         sympy.Add.make_args(expression),
@@ -116,3 +112,8 @@ def _expression(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) ->
     )
     parts = [_expression(tiles, term, want) for term in terms]
     return " + ".join(parts).replace("+ -", "- ")
+
+
+def _factor(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) -> str:
+    text = _expression(tiles, expression, want)
+    return text if expression.is_Symbol else f"({text})"

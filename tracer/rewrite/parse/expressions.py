@@ -65,7 +65,7 @@ class Expressions:
             case ast.IfExp(
                 test=ast.Compare(left=ast.Attribute(attr="dtype", value=inner), comparators=[dtype])
             ):
-                holds = self.dtype(self.operand(self.eval(inner))) == triton_dtype(ast.unparse(dtype))
+                holds = self.dtype(self.operand(self.eval(inner))) == self.named_dtype(dtype)
                 return self.eval(node.body if holds else node.orelse, name)
             case ast.Call():
                 return self.call(node, name)
@@ -173,7 +173,7 @@ class Expressions:
     def cast(self, value_node: ast.expr, dtype_node: ast.expr, name: str | None) -> object:
         """Meaning of `value.to(dtype)`."""
         value = self.eval(value_node, f"{name}_raw" if name else None)
-        dtype = triton_dtype(ast.unparse(dtype_node))
+        dtype = self.named_dtype(dtype_node)
         if isinstance(value, Const | bool | int | float):
             literal = value.value if isinstance(value, Const) else value
             return Const(literal, dtype)
@@ -185,6 +185,13 @@ class Expressions:
             raise self.unsupported("a cast of a loop-carried value")
         source = self.operand(value)
         return self.emit(Compute(self.name(name), "cast", (source,), dtype, self.state.line))
+
+    def named_dtype(self, node: ast.expr) -> str:
+        """A dtype by its own name (`tl.int64`) or as that of a value (`tmp0.dtype`)."""
+        match node:
+            case ast.Attribute(attr="dtype", value=inner):
+                return self.dtype(self.operand(self.eval(inner)))
+        return triton_dtype(ast.unparse(node))
 
     def load(self, node: ast.Call, name: str | None) -> object:
         """A load, as a value."""
@@ -199,7 +206,7 @@ class Expressions:
         """A literal, a guard, or the start of a loop-carried value."""
         shape = ast.unparse(node.args[0])
         value = 0 if function == "tl.zeros" else self.eval(node.args[1])
-        dtype = triton_dtype(ast.unparse(node.args[-1]))
+        dtype = self.named_dtype(node.args[-1])
         if value is True and dtype == "int1" and "BLOCK" in shape:
             return IN_RANGE
         if not isinstance(value, bool | int | float):
@@ -324,8 +331,8 @@ class Expressions:
     def number(self, node: ast.expr) -> int:
         """A compile-time integer."""
         value = self.eval(node)
-        if isinstance(value, int):
-            return value
+        if isinstance(value, int | sympy.Integer):
+            return int(value)
         raise self.unsupported(f"the extent `{ast.unparse(node)}`")
 
     def find(self, name: Operand) -> Statement | None:

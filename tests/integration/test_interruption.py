@@ -1,0 +1,91 @@
+"""Ctrl-C, SIGTERM and SIGKILL in the middle: nothing half-written, and a second run completes the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import tracer.harvest_op
+from tracer.emit.digest import read_digests
+
+ONLY = ("--only", "torch.m*", "--phases", "prefill")
+
+
+def start(tiny, out, **environment):
+    command = [
+        sys.executable,
+        "-m",
+        "tracer.cli",
+        "--model",
+        str(tiny),
+        *ONLY,
+        "--offline",
+        "--out",
+        str(out),
+    ]
+    return subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment}
+    )
+
+
+def wait_for_folders(out, count):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if len(list(out.glob("tiny-llama/*_spyre"))) >= count:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the run wrote no folder in time")
+
+
+@pytest.fixture
+def whole(harvest, tiny, tmp_path, tree):
+    """The tree of a run that nobody disturbs."""
+    assert harvest("--model", tiny, *ONLY, "--out", tmp_path / "whole").code == 0
+    return tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_second_run_completes_the_work(harvest, tiny, tmp_path, tree, whole, number):
+    out = tmp_path / "h"
+    run = start(tiny, out)
+    wait_for_folders(out, 2)
+    run.send_signal(number)
+    code = run.wait(timeout=60)
+    left = tree(out)
+    assert code == (-signal.SIGKILL if number == signal.SIGKILL else 2)
+    assert {name: text for name, text in left.items() if name != "kernels.json"}.items() <= whole.items()
+    if number != signal.SIGKILL:
+        ops = json.loads(left["kernels.json"])["models"]["tiny-llama"]["ops"]
+        assert {f"{name}_spyre" for name in ops} == {path.name for path in out.glob("tiny-llama/*_spyre")}
+    outcome = harvest("--model", tiny, *ONLY, "--out", out, "--json")
+    data = json.loads(outcome.out)
+    assert outcome.code == 0
+    assert data["resumed"] >= 1
+    assert data["files"]["update"] == data["files"]["remove"] == 0
+    assert tree(out) == whole
+    assert list((out / ".harvest" / "staging").iterdir()) == []
+
+
+def test_an_interruption_between_two_ops_keeps_the_first(harvest, tiny, tmp_path, registry, monkeypatch):
+    import tracer.pipeline
+
+    original, calls = tracer.harvest_op.harvest_op, []
+
+    def interrupted(task):
+        calls.append(task.name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(task)
+
+    monkeypatch.setattr(tracer.pipeline, "harvest_op", interrupted)
+    outcome = harvest("--model", tiny, *ONLY, "--out", "h")
+    assert outcome.code == 2
+    assert "run the same command again" in outcome.out
+    assert len(registry(tmp_path / "h")["tiny-llama"]["ops"]) == 2
+    assert all(read_digests(path) for path in (tmp_path / "h" / "tiny-llama").iterdir())

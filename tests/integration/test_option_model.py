@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+
+def test_a_local_directory(harvest, registry, tiny, tmp_path):
+    assert harvest("--model", tiny, "--only", "silu", "--out", "h").code == 0
+    assert list(registry(tmp_path / "h")) == ["tiny-llama"]
+
+
+def test_two_models_share_a_registry(harvest, registry, tiny, tmp_path):
+    (tmp_path / "other.json").write_text((tiny / "config.json").read_text())
+    assert harvest("--model", tiny, "--model", "other.json", "--only", "silu", "--out", "h").code == 0
+    assert list(registry(tmp_path / "h")) == ["other", "tiny-llama"]
+
+
+def test_a_bare_model_type(harvest, registry, tmp_path):
+    assert harvest("--model", "gpt2", "--layers", 1, "--only", "torch.add.1", "--out", "h").code == 0
+    assert list(registry(tmp_path / "h")) == ["gpt2"]
+
+
+def test_an_unknown_model_is_one_sentence(harvest, tmp_path):
+    outcome = harvest("--model", "no-such-model", "--offline", "--quiet")
+    assert outcome.code == 4
+    assert outcome.err.startswith("HV101 ")
+    assert len(outcome.err.splitlines()) == 1
+    assert not (tmp_path / "harvested").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--model"], ["--nonsense"], ["--model", "m", "--seq-len", "0"]])
+def test_a_wrong_command_line_is_usage(harvest, arguments):
+    outcome = harvest(*arguments)
+    assert outcome.code == 4
+    assert "Error" in outcome.err

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize("pattern", ["silu", "torch.nn.functional.si*", "*.silu.?"])
+def test_a_part_of_the_name_or_a_pattern(harvest, registry, tiny, tmp_path, pattern):
+    assert harvest("--model", tiny, "--only", pattern, "--out", "h").code == 0
+    assert list(registry(tmp_path / "h")["tiny-llama"]["ops"]) == [
+        "torch.nn.functional.silu.1",
+        "torch.nn.functional.silu.2",
+    ]
+
+
+def test_nothing_that_matches_is_nothing_harvested(harvest, tiny):
+    assert harvest("--model", tiny, "--only", "no_such_op").code == 5
+
+
+def test_the_other_ops_of_the_registry_stay(harvest, registry, tiny, tmp_path, tree):
+    harvest("--model", tiny, "--only", "silu", "--out", "h")
+    before = tree(tmp_path / "h" / "tiny-llama")
+    harvest("--model", tiny, "--only", "neg", "--out", "h")
+    after = tree(tmp_path / "h" / "tiny-llama")
+    assert before.items() < after.items()
+    names = registry(tmp_path / "h")["tiny-llama"]["ops"]
+    assert {"torch.nn.functional.silu.1", "torch.neg.1"} <= set(names)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from tracer import workers
+
+
+def square(value: int) -> int:
+    return value * value
+
+
+def dies_at_three(value: int) -> int:
+    if value == 3:
+        os._exit(9)
+    return value * value
+
+
+def lost(value: int) -> int:
+    return -value
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_results_come_in_the_order_of_the_tasks(jobs):
+    assert list(workers.run(square, range(6), jobs, lost=lost)) == [0, 1, 4, 9, 16, 25]
+
+
+def test_a_task_that_takes_its_process_along_is_a_result(monkeypatch):
+    assert list(workers.run(dies_at_three, range(6), 2, lost=lost)) == [0, 1, 4, -3, 16, 25]
+
+
+def test_a_task_that_takes_too_long_raises():
+    start = time.monotonic()
+    with pytest.raises(TimeoutError), workers.time_limit(0.1, TimeoutError()):
+        while True:
+            pass
+    assert time.monotonic() - start < 5
+
+
+def test_a_task_in_time_does_not_raise():
+    with workers.time_limit(0.1, TimeoutError()):
+        pass
+    time.sleep(0.15)
+
+
+def test_zero_seconds_are_no_limit():
+    with workers.time_limit(0, TimeoutError()):
+        time.sleep(0.01)

@@ -1,0 +1,61 @@
+"""Matrix products: `tl.dot` where Inductor can, a sum of products where it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tracer.capture.inductor import can_dot
+
+aten = torch.ops.aten
+
+
+def accumulator(dtype: torch.dtype) -> torch.dtype:
+    """Where sums of products are formed: float32 for half types, as tl.dot does; integers as torch does."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def contract(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """`[..., m, k] @ [..., k, n]` as a broadcast product summed over k, not yet rounded."""
+    dtype = accumulator(left.dtype)
+    product = left.to(dtype).unsqueeze(-1) * right.to(dtype).unsqueeze(-3)
+    return product.sum(-2, dtype=dtype)
+
+
+def takes_dot(left: torch.Tensor, right: torch.Tensor) -> bool:
+    m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
+    return can_dot(left.dtype, right.dtype, m, n, k)
+
+
+def mm(left: torch.Tensor, right: torch.Tensor) -> Any:
+    return NotImplemented if takes_dot(left, right) else contract(left, right).to(left.dtype)
+
+
+def addmm(
+    bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    # Inductor adds the bias to a product that is already rounded; PyTorch adds it before rounding.
+    product = aten.mm(left, right) if takes_dot(left, right) else contract(left, right)
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product.to(left.dtype)
+    return ((bias if beta == 1 else bias * beta) + product).to(left.dtype)
+
+
+def baddbmm(
+    bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    product = aten.bmm(left, right) if takes_dot(left, right) else contract(left, right)
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product.to(left.dtype)
+    return ((bias if beta == 1 else bias * beta) + product).to(left.dtype)
+
+
+def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    if not takes_dot(left, right):
+        return contract(left, right)
+    return aten.mm(left, right) if left.dim() == 2 else aten.bmm(left, right)

@@ -1,0 +1,96 @@
+"""Turn the arguments of a call into Values: what they are, without data."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tracer.errors import HarvestError
+from tracer.models.errors import UnsupportedArgument
+from tracer.models.op_call import TensorRef, TensorSpec, Torch, Value
+
+Layout = tuple[torch.Size, tuple[int, ...], int, torch.dtype]
+"""Shape, stride, storage offset (elements) and dtype of a tensor."""
+
+
+class Describer:
+    """Turns Python arguments into Values and collects the distinct tensors among them."""
+
+    def __init__(self, layouts: dict[int, Layout]) -> None:
+        self._known = layouts
+        self._index: dict[int, int] = {}
+        self.specs: list[TensorSpec] = []
+        self.refusal: HarvestError | None = None
+
+    def __call__(self, value: Any) -> Value:
+        if isinstance(value, torch.Tensor) and id(value) in self._known:
+            if id(value) not in self._index:
+                self._index[id(value)] = len(self.specs)
+                self.specs.append(_spec(*self._known[id(value)]))
+            return TensorRef(self._index[id(value)])
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, int):
+            return int(value)
+        if isinstance(value, float):
+            return float(value)
+        if value in (bool, int, float):
+            return Torch({bool: "torch.bool", int: "torch.int64", float: "torch.float64"}[value])
+        if value is Ellipsis:
+            return Torch("...")
+        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+            return Torch(str(value))
+        if isinstance(value, torch.device):
+            return Torch(f"torch.device({value.type!r})")
+        if isinstance(value, slice):
+            return slice(self(value.start), self(value.stop), self(value.step))
+        if isinstance(value, (tuple, range)):
+            return tuple(self(part) for part in value)
+        if isinstance(value, list):
+            return [self(part) for part in value]
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {key: self(part) for key, part in value.items()}
+        if hasattr(value, "item") and getattr(value, "shape", None) == ():
+            return self(value.item())
+        if hasattr(value, "tolist"):
+            return self(value.tolist())
+        if self.refusal is None:
+            self.refusal = UnsupportedArgument(kind=type(value).__name__)
+        return Torch(f"<{type(value).__name__}>")
+
+
+def essential(
+    func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments without those that say nothing: devices, and keywords at their default.
+
+    An op is the same op on every device; where its tensors are decides where it runs.
+    """
+    defaults = _defaults(func)
+    kwargs = {
+        key: value
+        for key, value in kwargs.items()
+        if key != "device" and not (key in defaults and _same(value, defaults[key]))
+    }
+    if name == "torch.Tensor.to":
+        args = (args[0], *(value for value in args[1:] if not isinstance(value, (torch.device, str))))
+    return args, kwargs
+
+
+@functools.cache
+def _defaults(func: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        parameters = inspect.signature(func).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (
+        type(value) is type(default) and isinstance(value, (bool, int, float, str)) and value == default
+    )
