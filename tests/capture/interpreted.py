@@ -1,4 +1,4 @@
-"""Run captured kernels in Triton's interpreter and compare with PyTorch. A program: `python interpreted.py` prints JSON.
+"""Run captured kernels in Triton's interpreter and compare with PyTorch: `python interpreted.py` prints JSON.
 
 It is a program because TRITON_INTERPRET must be set before Triton is imported, and is global to a process.
 """
@@ -118,7 +118,7 @@ CALLS = {
 
 
 class _Anything:
-    """Stands for every attribute of a library whose decorators and constants the interpreter does not need."""
+    """Stands for decorators and constants that the interpreter does not need."""
 
     def __getattr__(self, name):
         return _Anything()

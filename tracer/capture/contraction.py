@@ -24,17 +24,20 @@ def contract(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def takes_dot(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether Inductor writes `tl.dot` for `left @ right`."""
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
     return can_dot(left.dtype, right.dtype, m, n, k)
 
 
 def mm(left: torch.Tensor, right: torch.Tensor) -> Any:
+    """`aten.mm` and `aten.bmm` where no dot is possible, rounded once."""
     return NotImplemented if takes_dot(left, right) else contract(left, right).to(left.dtype)
 
 
 def addmm(
     bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, beta: Any = 1, alpha: Any = 1
 ) -> torch.Tensor:
+    """`aten.addmm`: `beta * bias + alpha * (left @ right)`."""
     # Inductor adds the bias to a product that is already rounded; PyTorch adds it before rounding.
     product = aten.mm(left, right) if takes_dot(left, right) else contract(left, right)
     if alpha != 1:
@@ -47,6 +50,7 @@ def addmm(
 def baddbmm(
     bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, beta: Any = 1, alpha: Any = 1
 ) -> torch.Tensor:
+    """`aten.baddbmm`: `beta * bias + alpha * (left @ right)`, batched."""
     product = aten.bmm(left, right) if takes_dot(left, right) else contract(left, right)
     if alpha != 1:
         product = product * alpha
@@ -56,6 +60,7 @@ def baddbmm(
 
 
 def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """`left @ right` of two matrices or two batches of them."""
     if not takes_dot(left, right):
         return contract(left, right)
     return aten.mm(left, right) if left.dim() == 2 else aten.bmm(left, right)

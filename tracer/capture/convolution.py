@@ -40,7 +40,7 @@ def convolution(
         stride = [1] * rank
     else:
         data = _padded(data, [(p, p) for p in padding])
-    batch, channels, *extents = data.shape
+    batch, _, *extents = data.shape
     outer, inner, *kernel = weight.shape
     out = [
         (n - d * (k - 1) - 1) // s + 1 for n, d, k, s in zip(extents, dilation, kernel, stride, strict=True)

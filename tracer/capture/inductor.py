@@ -119,11 +119,11 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
     kernel, scheduling = triton_codegen.TritonKernel, triton_codegen.TritonScheduling
     with contextlib.ExitStack() as stack:
         for patch in (
-            mock.patch("torch.utils._triton.triton_hash_with_backend", lambda: "0"),
+            mock.patch("torch.utils._triton.triton_hash_with_backend", return_value="0"),
             mock.patch("torch._inductor.kernel.mm.use_native_matmul", _use_native_matmul),
             mock.patch("torch._inductor.kernel.bmm.use_native_matmul", _use_native_matmul),
-            mock.patch("torch._inductor.graph.get_wrapper_codegen_for_device", lambda *_, **__: wrapper),
-            mock.patch("torch._inductor.graph.GraphLowering.is_unspec_arg", lambda *_: False),
+            mock.patch("torch._inductor.graph.get_wrapper_codegen_for_device", return_value=wrapper),
+            mock.patch("torch._inductor.graph.GraphLowering.is_unspec_arg", return_value=False),
             mock.patch.object(DeviceProperties, "create", staticmethod(lambda _: properties)),
             mock.patch.object(kernel, "load", _with_base(kernel.load)),
             mock.patch.object(kernel, "store", _with_base(kernel.store)),
@@ -244,7 +244,7 @@ def _with_base(access: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def resolve_view(name: str) -> tuple[str, int]:
-    """The buffer that owns the memory of Inductor's buffer `name`, and where in it `name` starts, in elements."""
+    """The buffer that owns the memory of Inductor's `name`, and the element of it at which `name` starts."""
     from torch._inductor.ir import NonOwningLayout
     from torch._inductor.virtualized import V
 

@@ -32,7 +32,14 @@ def _by_rank(values: torch.Tensor, ranks: torch.Tensor, count: int) -> tuple[tor
     return picked, torch.where(chosen, index, 0).sum(-1)
 
 
-def topk(values: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+def topk(
+    values: torch.Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002
+) -> Any:
+    """`aten.topk`: values and indices of the `k` largest (or smallest) of `dim`, in order."""
     if values.dim() == 0 or values.shape[dim] > MAX_RANKED or values.dtype == torch.bool:
         return NotImplemented
     moved = values.movedim(dim, -1)
@@ -41,6 +48,7 @@ def topk(values: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sort
 
 
 def sort(values: torch.Tensor, dim: int = -1, descending: bool = False) -> Any:
+    """`aten.sort`: the values of `dim` in order, and where they were; equal ones keep their order."""
     if values.dim() == 0:
         return NotImplemented
     return topk(values, values.shape[dim], dim, descending)
@@ -49,4 +57,5 @@ def sort(values: torch.Tensor, dim: int = -1, descending: bool = False) -> Any:
 def sort_stable(
     values: torch.Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> Any:
+    """`aten.sort.stable`: the same, for every sort here is stable."""
     return sort(values, dim, descending)

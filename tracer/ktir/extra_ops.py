@@ -134,6 +134,8 @@ def _contraction(name: str, a: str, b: str, c: str) -> type[NamedLinalgOp]:
 
 
 CONTRACTIONS: dict[str, tuple[str, str, str]] = {
+    # xDSL's own matmul cannot accumulate in a wider type than its operands have.
+    "linalg.matmul": ("mk", "kn", "mn"),
     "linalg.batch_matmul": ("bmk", "bkn", "bmn"),
     "linalg.batch_matmul_transpose_a": ("bkm", "bkn", "bmn"),
     "linalg.batch_matmul_transpose_b": ("bmk", "bnk", "bmn"),
@@ -144,6 +146,7 @@ CONTRACTIONS: dict[str, tuple[str, str, str]] = {
     "linalg.dot": ("k", "k", ""),
 }
 _CONTRACTION_OPS = {name: _contraction(name, *letters) for name, letters in CONTRACTIONS.items()}
+MatmulOp: Any = _CONTRACTION_OPS["linalg.matmul"]
 BatchMatmulOp: Any = _CONTRACTION_OPS["linalg.batch_matmul"]
 
 

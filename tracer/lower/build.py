@@ -6,11 +6,19 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tracer.lower.analysis.dims import regroup
 from tracer.ktir.arith_ops import CASTS
+from tracer.lower.analysis.dims import regroup
 from tracer.lower.edit import Emitter, Number, element_type, shape_of, splat_value, with_shape
 
 

@@ -39,7 +39,10 @@ def liftable(block: Block) -> bool:
         if op is not block.last_op and not op.name.startswith(("arith.", "math.")):
             return False
         for operand in op.operands:
-            if operand.owner is not block and getattr(operand.owner, "parent_block", lambda: None)() is not block:
+            if (
+                operand.owner is not block
+                and getattr(operand.owner, "parent_block", lambda: None)() is not block
+            ):
                 return splat_value(operand) is not None
     return True
 

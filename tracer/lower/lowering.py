@@ -60,7 +60,9 @@ def lower(kernel: SpyreKernel, target: SpyreTarget = SPYRE, *, profile: Profile 
     same names; all numbers are specialised away. Raises a refusal of HV4xx.
     """
     values = {p.name: p.value for p in kernel.parameters if not p.type.startswith("*")}
-    return lower_source(kernel.source, kernel.name, kernel.signature, values, kernel.grid, target, profile=profile)
+    return lower_source(
+        kernel.source, kernel.name, kernel.signature, values, kernel.grid, target, profile=profile
+    )
 
 
 def lower_source(

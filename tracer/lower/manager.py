@@ -37,7 +37,9 @@ class Pass(Protocol):
         """Rewrite `module`."""
 
 
-def run_passes(module: ModuleOp, job: Job, stages: Sequence[Sequence[Pass]], *, verify_each: bool = False) -> None:
+def run_passes(
+    module: ModuleOp, job: Job, stages: Sequence[Sequence[Pass]], *, verify_each: bool = False
+) -> None:
     """Apply the passes of every stage in order.
 
     The module is verified after every stage; with `verify_each`, which takes twice the time, after every pass.

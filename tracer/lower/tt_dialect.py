@@ -23,8 +23,8 @@ from xdsl.ir import Dialect, Operation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from tracer.ktir.extra_ops import ARITH_OPS
 from tracer.ktir import arith_ops
+from tracer.ktir.extra_ops import ARITH_OPS
 from tracer.lower.edit import element_type
 from tracer.lower.errors import MalformedTtirError, UnsupportedOpsError
 from tracer.lower.locations import split_locations

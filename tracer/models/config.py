@@ -40,7 +40,7 @@ class ModelConfig:
 
 
 def safe_name(name: str) -> str:
-    """`name` as one portable path component: letters, digits, `.`, `_`, `-`; never empty, hidden, or over 100 bytes.
+    """`name` as one portable path component of letters, digits, `.`, `_`, `-`: never empty, hidden, or long.
 
     Names that differ stay different: whatever had to be changed is followed by a digest of the original.
     """

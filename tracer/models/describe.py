@@ -27,10 +27,11 @@ class Describer:
         self.refusal: HarvestError | None = None
 
     def __call__(self, value: Any) -> Value:
+        """Describe one argument; what has no spelling is noted in `refusal`."""
         if isinstance(value, torch.Tensor) and id(value) in self._known:
             if id(value) not in self._index:
                 self._index[id(value)] = len(self.specs)
-                self.specs.append(_spec(*self._known[id(value)]))
+                self.specs.append(spec_of(*self._known[id(value)]))
             return TensorRef(self._index[id(value)])
         if value is None or isinstance(value, (bool, str)):
             return value
@@ -94,3 +95,17 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (
         type(value) is type(default) and isinstance(value, (bool, int, float, str)) and value == default
     )
+
+
+def layout_of(tensor: torch.Tensor) -> Layout:
+    if not is_strided(tensor):
+        return tensor.shape, (), 0, tensor.dtype
+    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
+
+
+def spec_of(shape: torch.Size, stride: tuple[int, ...], offset: int, dtype: torch.dtype) -> TensorSpec:
+    return TensorSpec(tuple(shape), tuple(stride), int(offset), str(dtype))
+
+
+def is_strided(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided

@@ -121,10 +121,11 @@ def function_of(name: str) -> Callable[..., Any]:
     except AttributeError:
         raise UnknownOp(name=name) from None
     if not callable(found) and inspect.isdatadescriptor(found) and owner is torch.Tensor:
-        return found.__get__
+        getter: Any = found
+        return getter.__get__  # type: ignore[no-any-return]
     if not callable(found):
         raise UnknownOp(name=name)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def is_property(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Inputs for a model, made from what it says about itself: its main inputs, its forward's signature, its configuration.
+"""Inputs for a model, made from its main inputs, its forward's signature and its configuration.
 
 No table of models: a parameter's annotation says whether it holds integers, the configuration says which
 sizes there are (images, spectrograms, raw audio, hidden states), and `candidates` lists the combinations to
@@ -43,7 +43,7 @@ def main_inputs(model: Any) -> tuple[str, ...]:
 
 
 def holds_integers(name: str, parameter: inspect.Parameter | None) -> bool:
-    """Whether a parameter wants integers: what its annotation says, else what `_ids` and `_thw` mean in transformers."""
+    """Whether a parameter wants integers: by its annotation, else by what `_ids`, `_mask` ... mean."""
     annotation = str(parameter.annotation) if parameter is not None else ""
     if "LongTensor" in annotation or "IntTensor" in annotation:
         return True
@@ -51,7 +51,7 @@ def holds_integers(name: str, parameter: inspect.Parameter | None) -> bool:
 
 
 def candidates(model: Any, *, batch: int, seq_len: int) -> Iterator[dict[str, tuple[str, Shape]]]:
-    """Sets of inputs to try, as `{name: ("int" | "float", shape)}`; the model's own forward decides which is right."""
+    """Sets of inputs to try, as `{name: ("int" | "float", shape)}`; the forward pass decides which is right."""
     parameters = parameters_of(model)
     names = main_inputs(model)
     extra: tuple[str, ...] = ()

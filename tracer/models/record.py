@@ -4,9 +4,8 @@ Which calls count: the outermost call into torch, as the model wrote it (`torch.
 op although it is written in Python over others). Calls that neither return a tensor nor write to one
 (`shape`, `dim`, `size`, `is_floating_point` ...) are queries, not ops, and are not counted.
 
-An op is a `view` when nothing was written and every tensor it returns shares the storage of one of its
-inputs, or holds no element; that is read off the storages and version counters of the call itself, not off
-its name.
+An op is a `view` when nothing was written and every tensor it returns shares the storage of one of its inputs, or
+holds no element; that is read off the storages and version counters of the call itself, not off its name.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ class Recorder(TorchFunctionMode):
         kwargs: dict[str, Any],
         inputs: list[torch.Tensor],
     ) -> bool:
-        """Whether the call reads a size or a count from a tensor of rank 0 (PyTorch takes those for numbers)."""
+        """Whether the call reads a size or a count from a tensor of rank 0, as PyTorch allows."""
         if not any(
             t.dim() == 0 and not t.is_floating_point() and self.values.number(t) is not None for t in inputs
         ):

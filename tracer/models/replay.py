@@ -118,7 +118,7 @@ def float64(call: OpCall) -> OpCall:
 
 
 def tensor_names(call: OpCall) -> tuple[str, ...]:
-    """A name for every tensor of `call`: its parameter's (`input`, `weight`, `tensors0` ...), unique and stable.
+    """A name for every tensor of `call`, unique and stable: its parameter's (`input`, `tensors0` ...).
 
     `self` is called `input`; tensors whose parameter nobody states are `x0`, `x1` ...
     """
@@ -143,7 +143,7 @@ def tensor_names(call: OpCall) -> tuple[str, ...]:
 
 
 def empty_tensors(specs: Sequence[TensorSpec], device: str = "cpu") -> list[torch.Tensor]:
-    """Uninitialised tensors of these layouts (fake ones under a FakeTensorMode), each in a storage of its own."""
+    """Uninitialised tensors of these layouts, each in a storage of its own (fake under a FakeTensorMode)."""
     return [
         torch.empty_strided(
             spec.shape, spec.stride, dtype=getattr(torch, spec.dtype.removeprefix("torch.")), device=device

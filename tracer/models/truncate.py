@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _DEPTH = re.compile(
-    r"(^|_)(n_layers?|num_layers|num_hidden_layers|(en|de)coder_layers|num_(en|de)coder_layers|depth|num_blocks|n_blocks)$"
+    r"(^|_)(n_layers?|num_layers|num_hidden_layers|(num_)?(en|de)coder_layers|depth|n(um)?_blocks)$"
 )
 """Names under which configurations keep how many layers there are."""
 
@@ -37,7 +37,7 @@ def _parts(native: Any) -> Iterator[Any]:
 
 
 def _truncate(native: Any, layers: int) -> None:
-    """Keep `layers` layers, or one of every kind where there are more kinds, the first of each in their order."""
+    """Keep `layers` layers, or one of every kind where there are more kinds: the first of each."""
     stages = [
         name
         for name in vars(native)

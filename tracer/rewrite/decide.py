@@ -7,6 +7,7 @@ from dataclasses import replace
 import sympy
 
 from tracer.rewrite.axes import Axis
+from tracer.rewrite.fold import cast_constant
 from tracer.rewrite.guards import index_of
 from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement
 from tracer.rewrite.simplify import substitute
@@ -48,10 +49,9 @@ def _value(statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, 
     if statement.op == "where" and isinstance(statement.args[0], Const):
         return statement.args[1] if statement.args[0].value else statement.args[2]
     if statement.op == "cast" and isinstance(constant := statement.args[0], Const):
-        return Const(constant.value, statement.dtype)
+        return cast_constant(constant, statement.dtype)
     if statement.op in ("lt", "le", "gt", "ge") and isinstance(limit := statement.args[1], Const):
-        index = index_of(statement.args[0], defined)
-        bounds = _bounds(index.index, axes) if index else None
+        bounds = _value_bounds(statement.args[0], defined, axes)
         if bounds is not None:
             low, high = bounds
             holds = {
@@ -63,6 +63,15 @@ def _value(statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, 
             if any(holds):
                 return Const(holds[0], "int1")
     return None
+
+
+def _value_bounds(
+    operand: Operand, defined: dict[str, Statement], axes: tuple[Axis, ...]
+) -> tuple[int, int] | None:
+    if (index := index_of(operand, defined)) is not None:
+        return _bounds(index.index, axes)
+    dtype = getattr(defined.get(operand), "dtype", "") if isinstance(operand, str) else ""
+    return (0, 2 ** int(dtype.removeprefix("uint")) - 1) if dtype.startswith("uint") else None
 
 
 def _bounds(expression: sympy.Expr, axes: tuple[Axis, ...]) -> tuple[int, int] | None:

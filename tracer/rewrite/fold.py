@@ -29,3 +29,10 @@ def fold(op: str, args: Sequence[Operand]) -> Operand | None:
     value = _FOLD[op](*(c.value for c in constants))
     dtype = "int1" if isinstance(value, bool) else promote(constants, [c.dtype for c in constants])
     return Const(value, dtype)
+
+
+def cast_constant(constant: Const, dtype: str) -> Const:
+    """A literal of another dtype, converted as Triton does: towards zero, and to true where it is not zero."""
+    if is_float(dtype):
+        return Const(float(constant.value), dtype)
+    return Const(bool(constant.value) if dtype == "int1" else int(constant.value), dtype)

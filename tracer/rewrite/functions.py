@@ -59,6 +59,7 @@ OPS: dict[str, Op] = {
     "ceil": Op("tl.ceil({0})", "same"),
     "sigmoid": Op("tl.sigmoid({0})", "same"),
     "isnan": Op("{0} != {0}", "bool"),
+    "signbit": Op("{0}.to(tl.int32, bitcast=True) < 0", "bool"),
     "isinf": Op('tl.abs({0}) == float("inf")', "bool"),
 }
 
@@ -81,7 +82,7 @@ CALLS: dict[str, str] = {
     f"{space}.{name}": name for space in _NAMESPACES for name in OPS if "{0}" in OPS[name].text
 }
 CALLS |= {f"{space}.{ours}": name for space in _NAMESPACES for ours, name in {
-    "fabs": "abs", "div_rn": "div", "isnan": "isnan", "isinf": "isinf", "pow": "pow",
+    "fabs": "abs", "signbit": "signbit", "div_rn": "div", "isnan": "isnan", "isinf": "isinf", "pow": "pow",
 }.items()}  # fmt: skip
 
 BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "floordiv", "Mod": "mod",

@@ -11,8 +11,9 @@ from dataclasses import replace
 import sympy
 
 from tracer.rewrite.errors import AliasedAccess
+from tracer.rewrite.fold import cast_constant
 from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement, Store
-from tracer.rewrite.types import is_float, memory_dtype
+from tracer.rewrite.types import memory_dtype
 
 # Every value of the key is a value of each listed dtype, so widening and narrowing back is the identity.
 WIDENS: dict[str, tuple[str, ...]] = {
@@ -105,7 +106,7 @@ def _explicit_store_casts(body: list[Statement], memory: dict[str, str]) -> list
         if isinstance(statement, Store):
             wanted = memory[statement.param]
             if isinstance(statement.value, Const):
-                statement = replace(statement, value=_const_cast(statement.value, wanted))
+                statement = replace(statement, value=cast_constant(statement.value, wanted))
             elif dtypes[statement.value] != wanted:
                 cast = Compute(
                     f"{statement.value}_{wanted}", "cast", (statement.value,), wanted, statement.line
@@ -115,12 +116,6 @@ def _explicit_store_casts(body: list[Statement], memory: dict[str, str]) -> list
                 statement = replace(statement, value=cast.name)
         result.append(statement)
     return result
-
-
-def _const_cast(constant: Const, dtype: str) -> Const:
-    if is_float(dtype):
-        return Const(float(constant.value), dtype)
-    return Const(bool(constant.value) if dtype == "int1" else int(constant.value), dtype)
 
 
 def _shorten_casts(body: list[Statement]) -> list[Statement]:
@@ -146,7 +141,7 @@ def _shorten_casts(body: list[Statement]) -> list[Statement]:
 
 
 def _drop_units(body: list[Statement]) -> list[Statement]:
-    """`1 * x` is `x`, whatever x is."""
+    """`1 * x` is `x`, whatever x is; so is `x != 0` of a boolean."""
     names: dict[str, Operand] = {}
     dtypes = {s.name: s.dtype for s in body if not isinstance(s, Store)}
     result: list[Statement] = []
@@ -157,6 +152,11 @@ def _drop_units(body: list[Statement]) -> list[Statement]:
             others = [arg for arg in current.args if isinstance(arg, str) and dtypes[arg] == current.dtype]
             if ones and others:
                 names[current.name] = others[0]
+                continue
+        if isinstance(current, Compute) and current.op == "ne" and isinstance(value := current.args[0], str):
+            zero = current.args[1]
+            if dtypes[value] == "int1" and isinstance(zero, Const) and zero.value == 0:
+                names[current.name] = value
                 continue
         result.append(current)
     return result

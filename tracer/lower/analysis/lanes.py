@@ -14,9 +14,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
 
+from tracer.ktir.arith_ops import CmpiOp, SelectOp
 from tracer.lower.analysis.dims import integer, integers
 from tracer.lower.analysis.scalars import Scalars
-from tracer.ktir.arith_ops import CmpiOp, SelectOp
 from tracer.lower.edit import shape_of, splat_value
 from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, ReshapeOp, SplatOp, TransOp
 

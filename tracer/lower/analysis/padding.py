@@ -14,10 +14,10 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
 
+from tracer.ktir.arith_ops import SelectOp
 from tracer.lower.analysis.combiners import recognise
 from tracer.lower.analysis.dims import Dim, DimClasses
 from tracer.lower.analysis.lanes import Interval, LaneBounds
-from tracer.ktir.arith_ops import SelectOp
 from tracer.lower.edit import Number, element_type, shape_of, splat_value
 from tracer.lower.tt_ops import (
     BroadcastOp,

@@ -9,9 +9,9 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 
+from tracer.ktir.arith_ops import CmpiOp
 from tracer.ktir.dialect import GetComputeTileIdOp
 from tracer.lower.analysis.scalars import Scalars, constant_of
-from tracer.ktir.arith_ops import CmpiOp
 from tracer.lower.build import ARITH, INDEX, index_cast
 from tracer.lower.edit import Emitter, element_type, erase, replace, retype
 from tracer.lower.manager import Job

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tracer.ktir.dialect import BatchMatmulOp
+from tracer.ktir.dialect import BatchMatmulOp, MatmulOp
 from tracer.lower.edit import Emitter, shape_of
 from tracer.lower.manager import Job
-from tracer.lower.matmul_op import MatmulOp
 from tracer.lower.tt_ops import DotOp
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tracer.ktir.arith_ops import CASTS
@@ -139,7 +147,9 @@ def _mulhi(op: MulhiUIOp, emitter: Emitter) -> None:
         arith.MuliOp(*(cast(emitter, "extui", v, wide) for v in (a, b)), result_type=_like(a, wide))
     )
     shift = _constant(emitter, width, product)
-    emitter.replace([cast(emitter, "trunci", emitter.emit(arith.ShRUIOp(product, shift, product.type)), kind)])
+    emitter.replace(
+        [cast(emitter, "trunci", emitter.emit(arith.ShRUIOp(product, shift, product.type)), kind)]
+    )
 
 
 def _extern(op: ExternElementwiseOp, emitter: Emitter) -> None:

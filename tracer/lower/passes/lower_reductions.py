@@ -9,10 +9,10 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
 from tracer.lower.analysis.combiners import Combiner, recognise
 from tracer.lower.analysis.dims import integer
 from tracer.lower.analysis.padding import identity
-from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
 from tracer.lower.build import ARITH, broadcast, insert, only_element, reduce, reshaped
 from tracer.lower.edit import Emitter, element_type, shape_of, with_shape
 from tracer.lower.lift import along, lift, liftable

@@ -14,13 +14,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, TensorType, i32
 from xdsl.ir import Operation, SSAValue
 
+from tracer.ktir.arith_ops import SelectOp
 from tracer.lower.analysis.accesses import accesses
 from tracer.lower.analysis.combiners import recognise
 from tracer.lower.analysis.dims import Dim, DimClasses, Regroup, access_dims, classify, integer
 from tracer.lower.analysis.lanes import LaneBounds
 from tracer.lower.analysis.padding import Padding, identity
 from tracer.lower.analysis.scalars import Scalars
-from tracer.ktir.arith_ops import SelectOp
 from tracer.lower.edit import Emitter, element_type, retype, shape_of, splat_constant, splat_value, with_shape
 from tracer.lower.errors import PaddedReductionError
 from tracer.lower.manager import Job

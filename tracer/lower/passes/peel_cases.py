@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
+from tracer.ktir.arith_ops import CmpiOp
 from tracer.lower.analysis.accesses import Edge, block_shape, distinct, extents, inexact, lane_codes
 from tracer.lower.analysis.scalars import Scalars
-from tracer.ktir.arith_ops import CmpiOp
 from tracer.lower.edit import Emitter, clone_ops, erase, is_pure
 from tracer.lower.manager import Job
 
@@ -55,7 +55,9 @@ def _guard(
 ) -> None:
     offsets = distinct([edge.offset for edge in found])
     if any(_ancestor_in(offset.owner, block) not in front for offset in offsets if _within(offset, block)):
-        raise inexact(found[0].access, job, "its extent depends on an offset computed inside a loop of its own")
+        raise inexact(
+            found[0].access, job, "its extent depends on an offset computed inside a loop of its own"
+        )
     terminator = block.last_op
     assert terminator is not None
     values = scalars.at(offsets, terminator)

@@ -203,4 +203,6 @@ def identity_of(start: float, dtype: str) -> Const:
     if math.isfinite(start):
         return Const(int(start), dtype)
     bits = int("".join(c for c in dtype if c.isdigit()))
+    if dtype.startswith("uint"):
+        return Const(0 if start < 0 else 2**bits - 1, dtype)
     return Const(-(2 ** (bits - 1)) if start < 0 else 2 ** (bits - 1) - 1, dtype)

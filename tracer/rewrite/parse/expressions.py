@@ -13,7 +13,7 @@ from tracer.rewrite.errors import (
     UnsupportedOperation,
     UnsupportedSyntax,
 )
-from tracer.rewrite.fold import fold
+from tracer.rewrite.fold import cast_constant, fold
 from tracer.rewrite.functions import (
     ACCUMULATE,
     BINARY,
@@ -176,7 +176,7 @@ class Expressions:
         dtype = self.named_dtype(dtype_node)
         if isinstance(value, Const | bool | int | float):
             literal = value.value if isinstance(value, Const) else value
-            return Const(literal, dtype)
+            return cast_constant(Const(literal, dtype), dtype)
         if isinstance(value, sympy.Expr):
             return self.emit(Index(self.name(name), value, dtype, self.state.line))
         if isinstance(value, str) and self.dtype(value) == dtype:

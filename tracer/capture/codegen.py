@@ -203,7 +203,7 @@ def _layout(graph: Any, kernel: str, name: str) -> TensorSpec:
 def _outputs(
     graph: Any, results: list[_Result], call: OpCall, names: tuple[str, ...], renamed: dict[str, str]
 ) -> tuple[tuple[str, ...], list[Buffer]]:
-    """The buffers that the op returns; Inductor's names of those that kernels write are entered in `renamed`."""
+    """The buffers that the op returns; `renamed` learns Inductor's names of those that kernels write."""
     nodes = iter(graph.graph_outputs)
     outputs: list[str] = []
     buffers: list[Buffer] = []
