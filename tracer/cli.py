@@ -283,7 +283,9 @@ def lint(
 def simulate(
     file: Annotated[Path, typer.Argument(help="A KTIR file.")],
     function: Annotated[str | None, typer.Option(help="Function, where the file has several.")] = None,
-    arg: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="f16[12,64], a number or a file.")] = None,
+    arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="f16[12,64], a number or a file.")
+    ] = None,
     cores: Annotated[int | None, typer.Option(min=1, max=32, help="Cores instead of the grid's.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of arguments that are made up.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="The outcome as JSON.")] = False,

@@ -48,6 +48,15 @@ def test_a_long_call_breaks_at_its_arguments():
     assert lines[-2:] == ["    key=(1, 2),", ")"]
 
 
+@given(st.text(max_size=500))
+def test_a_long_string_is_the_text_and_fits(text):
+    code = layout.long_string(text, "FOUND = ")
+    found: dict[str, object] = {}
+    exec(code, found)
+    assert found["FOUND"] == text
+    assert max(len(line) for line in code.splitlines()) <= layout.WIDTH
+
+
 def test_strings_of_an_expression_get_the_formatters_quotes():
     assert layout.requote("f('a', b[\"it's\"], 'x')") == 'f("a", b["it\'s"], "x")'
 

@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-import tracer.harvest_op
 from tracer.emit.digest import read_digests
 
 ONLY = ("--only", "torch.m*", "--phases", "prefill")
@@ -75,7 +74,7 @@ def test_a_second_run_completes_the_work(harvest, tiny, tmp_path, tree, whole, n
 def test_an_interruption_between_two_ops_keeps_the_first(harvest, tiny, tmp_path, registry, monkeypatch):
     import tracer.pipeline
 
-    original, calls = tracer.harvest_op.harvest_op, []
+    original, calls = tracer.pipeline.harvest_op, []
 
     def interrupted(task):
         calls.append(task.name)

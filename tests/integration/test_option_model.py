@@ -24,7 +24,7 @@ def test_an_unknown_model_is_one_sentence(harvest, tmp_path):
     assert outcome.code == 4
     assert outcome.err.startswith("HV101 ")
     assert len(outcome.err.splitlines()) == 1
-    assert not (tmp_path / "harvested").exists()
+    assert not (tmp_path / "harvested" / "kernels.json").exists()
 
 
 @pytest.mark.parametrize("arguments", [[], ["--model"], ["--nonsense"], ["--model", "m", "--seq-len", "0"]])

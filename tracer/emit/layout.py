@@ -47,6 +47,26 @@ def literal(value: object) -> str:
     return repr(value)
 
 
+def long_string(text: str, head: str = "") -> str:
+    """`head` and a string literal: one where it fits on the line, else its pieces in parentheses.
+
+    Pieces end at blanks, so that one changed word is one changed line.
+    """
+    if len(head) + len(quoted(text)) <= WIDTH:
+        return f"{head}{quoted(text)}"
+    pieces: list[str] = []
+    rest = text
+    while rest:
+        end = min(len(rest), WIDTH - INDENT - 2)
+        while len(quoted(rest[:end])) > WIDTH - INDENT:
+            end -= 1
+        blank = rest.rfind(" ", 0, end) + 1
+        end = blank if end < len(rest) and blank else end
+        pieces.append(quoted(rest[:end]))
+        rest = rest[end:]
+    return "\n".join([f"{head}(", *(f"{' ' * INDENT}{piece}" for piece in pieces), ")"])
+
+
 class Raw:
     """A Python expression inside a literal: `Raw("torch.float16")`."""
 

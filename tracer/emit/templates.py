@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from tracer.emit.layout import comment, docstring, literal, quoted, statement
+from tracer.emit.layout import comment, docstring, literal, long_string, quoted, statement
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _INSTALLED = _PACKAGE / "_templates"
@@ -30,6 +30,7 @@ def environment() -> Environment:
         "comment": comment,
         "docstring": docstring,
         "literal": literal,
+        "long_string": long_string,
         "quoted": quoted,
         "statement": statement,
     }

@@ -23,7 +23,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-MAX_POINTS = 1 << 26
+MAX_POINTS = 1 << 22
 """Largest number of candidate points that enumerating a set may visit."""
 
 

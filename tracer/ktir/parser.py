@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.dialects.linalg import BroadcastOp, ReduceOp, TransposeOp
-from xdsl.dialects.linalg import YieldOp as LinalgYieldOp
+from xdsl.dialects.linalg.ops import BroadcastOp, ReduceOp, TransposeOp
+from xdsl.dialects.linalg.ops import YieldOp as LinalgYieldOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
@@ -36,7 +37,13 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
     one for every operation that violates a rule of its own (KT102).
     """
     lines = text.splitlines()
-    parser = KtirParser(context(), text, filename)
+    if (open_string := _unterminated(lines)) is not None:
+        raise KtirError([_syntax("the string is not closed", filename, *open_string, lines)])
+    try:
+        parser = KtirParser(context(), text, filename)
+    except ParseError as error:
+        place = error.span.get_location()
+        raise KtirError([_syntax(error.msg, filename, place.line, place.col, lines)]) from None
     try:
         module = parser.parse_module()
     except ParseError as error:
@@ -93,6 +100,18 @@ def _first_line(error: BaseException) -> str:
 
 def _syntax(message: str, filename: str, line: int, column: int, lines: list[str]) -> Diagnostic:
     return with_source(Diagnostic("KT101", message.strip(), "error", filename, line, column), lines)
+
+
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+("?)|//.*')
+
+
+def _unterminated(lines: list[str]) -> tuple[int, int] | None:
+    """Place of a string that its line does not close; xDSL's lexer would take exponential time over it."""
+    for number, line in enumerate(lines, 1):
+        for match in _STRING_OR_COMMENT.finditer(line):
+            if match.group().startswith('"') and not match.group(1):
+                return number, match.start() + 1
+    return None
 
 
 def _undefined(name: str, text: str, parser: KtirParser, filename: str, lines: list[str]) -> Diagnostic:

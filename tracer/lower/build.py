@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -15,7 +16,8 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.linalg import ops as linalg_ops
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tracer.ktir.arith_ops import CASTS
 from tracer.lower.analysis.dims import regroup
@@ -93,7 +95,7 @@ def transposed(emitter: Emitter, value: SSAValue, order: Sequence[int]) -> SSAVa
     if moved == sorted(moved):
         return reshaped(emitter, value, target)
     init = empty(emitter, with_shape(value.type, target))
-    return emitter.emit(linalg.TransposeOp(value, init, DenseArrayBase.from_list(i64, list(order))))
+    return emitter.emit(linalg_ops.TransposeOp(value, init, DenseArrayBase.from_list(i64, list(order))))
 
 
 def broadcast(emitter: Emitter, value: SSAValue, shape: Sequence[int]) -> SSAValue:
@@ -110,7 +112,7 @@ def broadcast(emitter: Emitter, value: SSAValue, shape: Sequence[int]) -> SSAVal
         return emitter.emit(tensor.SplatOp(only_element(emitter, value), [], with_shape(value.type, shape)))
     inner = reshaped(emitter, value, kept)
     init = empty(emitter, with_shape(value.type, shape))
-    return emitter.emit(linalg.BroadcastOp(inner, init, DenseArrayBase.from_list(i64, grown)))
+    return emitter.emit(linalg_ops.BroadcastOp(inner, init, DenseArrayBase.from_list(i64, grown)))
 
 
 def only_element(emitter: Emitter, value: SSAValue) -> SSAValue:
@@ -151,7 +153,7 @@ def index_cast(emitter: Emitter, value: SSAValue, kind: Attribute) -> SSAValue:
 
 
 def reduce(
-    emitter: Emitter, value: SSAValue, axis: int, combine: type[Operation], initial: Number | SSAValue
+    emitter: Emitter, value: SSAValue, axis: int, combine: Any, initial: Number | SSAValue
 ) -> SSAValue:
     """`linalg.reduce` of one axis; at least one dim stays."""
     shape = [extent for i, extent in enumerate(shape_of(value)) if i != axis]
@@ -159,11 +161,11 @@ def reduce(
     init = initial if isinstance(initial, SSAValue) else emitter.splat(initial, with_shape(kind, shape))
     block = Block(arg_types=[kind, kind])
     block.args[0].name_hint, block.args[1].name_hint = "element", "partial"
-    combined = combine(*block.args)  # type: ignore[call-arg]
+    combined = combine(*block.args)
     combined.results[0].name_hint = "combined"
-    block.add_ops([combined, linalg.YieldOp(combined.results[0])])
+    block.add_ops([combined, linalg_ops.YieldOp(combined.results[0])])
     dims = DenseArrayBase.from_list(i64, [axis])
-    return emitter.emit(linalg.ReduceOp(value, init, dims, Region(block)))
+    return emitter.emit(linalg_ops.ReduceOp(value, init, dims, Region(block)))
 
 
 def slice_of(emitter: Emitter, value: SSAValue, offsets: Sequence[int], sizes: Sequence[int]) -> SSAValue:
@@ -181,5 +183,5 @@ def insert(emitter: Emitter, value: SSAValue, into: SSAValue, offsets: Sequence[
     )
 
 
-ARITH: dict[str, type[Operation]] = {op.name: op for op in arith.Arith.operations}
+ARITH: dict[str, Any] = {op.name: op for op in arith.Arith.operations}
 INDEX = IndexType()

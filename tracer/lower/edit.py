@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
@@ -66,12 +67,14 @@ def integer_constant(value: int, kind: Attribute) -> arith.ConstantOp:
 
 def splat_constant(value: Number, kind: TensorType) -> arith.ConstantOp:
     """`arith.constant dense<value> : kind`."""
-    element = kind.element_type
-    if isinstance(element, AnyFloat):
-        payload: DenseIntOrFPElementsAttr = DenseIntOrFPElementsAttr.from_list(kind, [float(value)])
-    else:
-        payload = DenseIntOrFPElementsAttr.from_list(kind, [int(value)])
-    return arith.ConstantOp(payload, kind)
+    number = float(value) if isinstance(kind.element_type, AnyFloat) else int(value)
+    return dense_constant([number], kind)
+
+
+def dense_constant(values: Sequence[Number], kind: TensorType) -> arith.ConstantOp:
+    """`arith.constant dense<[...]> : kind`; one value stands for all."""
+    payload = DenseIntOrFPElementsAttr.from_list(cast(Any, kind), list(values))
+    return arith.ConstantOp(cast(Any, payload), kind)
 
 
 def splat_value(value: SSAValue) -> Number | None:
@@ -85,7 +88,7 @@ def splat_value(value: SSAValue) -> Number | None:
     elif isinstance(attribute, FloatAttr):
         return attribute.value.data
     elif isinstance(attribute, DenseIntOrFPElementsAttr) and len(attribute) and attribute.is_splat():
-        number = next(iter(attribute.iter_values()))
+        number = cast(Number, next(iter(attribute.iter_values())))
     else:
         return None
     return abs(number) if element_type(value.type) == IntegerType(1) else number
@@ -138,8 +141,8 @@ def inline_block(block: Block, before: Operation, arguments: Sequence[SSAValue])
     assert isinstance(terminator, scf.YieldOp)
     results = list(terminator.operands)
     erase(terminator)
-    replaced = {a: v for a, v in zip(block.args, arguments, strict=True)}
-    results = [replaced.get(r, r) for r in results]  # type: ignore[call-overload]
+    replaced: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    results = [replaced.get(r, r) for r in results]
     Rewriter.inline_block(block, InsertPoint.before(before), arguments)
     return results
 

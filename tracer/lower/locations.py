@@ -18,7 +18,7 @@ _LINE = re.compile(rf'"{re.escape(KERNEL_FILE)}[^"]*":(\d+):')
 
 
 def split_locations(text: str) -> tuple[str, list[int]]:
-    """`text` without locations, and the source line (0 if unknown) of every operation, in order of appearance.
+    """`text` without locations, and the source line (0: unknown) of every operation in order of appearance.
 
     An operation with regions appears where it begins and has its location where it ends.
     """

@@ -23,9 +23,11 @@ from tracer.lower.passes.lower_scans import LowerScans
 from tracer.lower.passes.lower_shapes import LowerShapes
 from tracer.lower.passes.narrow_tiles import NarrowTiles
 from tracer.lower.passes.peel_tiles import PeelTiles
+from tracer.lower.passes.private_starts import PrivateStarts
 from tracer.lower.passes.separate_generators import SeparateGenerators
 from tracer.lower.passes.simplify_scalars import SimplifyScalars
 from tracer.lower.passes.tidy import Tidy
+from tracer.lower.passes.tile_float_scalars import TileFloatScalars
 from tracer.lower.tt_dialect import parse_ttir
 from tracer.lower.ttir import generate_ttir
 from tracer.rewrite.kernel import SpyreKernel
@@ -48,16 +50,17 @@ def pipeline(profile: Profile = "current") -> tuple[tuple[Pass, ...], ...]:
             LowerDots(),
             LowerElementwise(plain_exp2=profile == "ktir_cpu"),
             LowerFunction(),
+            TileFloatScalars(),
         ),
-        (CheckLowered(), Tidy()),
+        (CheckLowered(), Tidy(), PrivateStarts()),
     )
 
 
 def lower(kernel: SpyreKernel, target: SpyreTarget = SPYRE, *, profile: Profile = "current") -> Ktir:
     """KTIR of a kernel at its traced values.
 
-    The function has the kernel's name and takes its pointers, in signature order, as `index` arguments of the
-    same names; all numbers are specialised away. Raises a refusal of HV4xx.
+    The function has the kernel's name and takes its pointers, in signature order, as `index` arguments of
+    the same names; all numbers are specialised away. Raises a refusal of HV4xx.
     """
     values = {p.name: p.value for p in kernel.parameters if not p.type.startswith("*")}
     return lower_source(
@@ -77,7 +80,7 @@ def lower_source(
 ) -> Ktir:
     """KTIR of the `@triton.jit` function `name` in `source`, launched on `grid` programs.
 
-    `signature` maps every parameter to its Triton type, in order; `values` gives every one that is no pointer.
+    `signature` maps every parameter to its Triton type, in order; `values` gives all that are no pointers.
     """
     if not 0 < grid <= target.cores:
         raise GridError(op=name, grid=grid, cores=target.cores)

@@ -42,8 +42,8 @@ def run_passes(
 ) -> None:
     """Apply the passes of every stage in order.
 
-    The module is verified after every stage; with `verify_each`, which takes twice the time, after every pass.
-    Raises PassError, or a refusal of a pass.
+    The module is verified after every stage; with `verify_each`, which takes twice the time, after every
+    pass. Raises PassError, or a refusal of a pass.
     """
     for stage in stages:
         for step in stage:

@@ -6,6 +6,7 @@ Locations are kept: `Operation.location` of every op read names the variable and
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, math, scf
@@ -43,12 +44,11 @@ _SCALAR_MARK = r'arith.constant {bits = "\1"} 0.0 : \2'
 def context() -> Context:
     """A fresh context that reads TTIR."""
     ctx = Context()
-    own = {op.name for op in arith_ops.OPS}
+    extra = cast(list[type[Operation]], [*arith_ops.OPS, *ARITH_OPS])
+    own = {op.name: op for op in extra}
     arithmetic = [op for op in arith.Arith.operations if op.name not in own]
     ctx.load_dialect(builtin.Builtin)
-    ctx.load_dialect(
-        Dialect("arith", [*arithmetic, *ARITH_OPS, *arith_ops.OPS], list(arith.Arith.attributes))
-    )
+    ctx.load_dialect(Dialect("arith", [*arithmetic, *own.values()], list(arith.Arith.attributes)))
     ctx.load_dialect(math.Math)
     ctx.load_dialect(scf.Scf)
     ctx.load_dialect(Tt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FunctionType,
@@ -10,7 +12,6 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     TensorType,
 )
-from xdsl.ir import Operation
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -41,6 +42,7 @@ class FuncOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
+        """Read the form after the operation\'s name."""
         parser.parse_optional_visibility_keyword()
         name = parser.parse_symbol_name().data
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: cls._argument(parser))
@@ -88,6 +90,7 @@ class MakeTensorDescriptorOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> MakeTensorDescriptorOp:
+        """Read the form after the operation\'s name."""
         base = parser.parse_operand()
         parser.parse_punctuation(",")
         sizes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand())
@@ -119,6 +122,7 @@ class DescriptorLoadOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DescriptorLoadOp:
+        """Read the form after the operation\'s name."""
         descriptor = parser.parse_unresolved_operand()
         indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand())
         _skip_hints(parser)
@@ -142,6 +146,7 @@ class DescriptorStoreOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DescriptorStoreOp:
+        """Read the form after the operation\'s name."""
         descriptor = parser.parse_unresolved_operand()
         indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand())
         parser.parse_punctuation(",")
@@ -152,8 +157,8 @@ class DescriptorStoreOp(IRDLOperation):
         kind = parser.parse_type()
         parser.parse_punctuation(",")
         tensor = parser.parse_type()
-        operands = [parser.resolve_operand(descriptor, kind), parser.resolve_operand(source, tensor), indices]
-        return cls.build(operands=operands)
+        values = [parser.resolve_operand(descriptor, kind), parser.resolve_operand(source, tensor)]
+        return cls.build(operands=[*values, indices])
 
 
 def _skip_hints(parser: Parser) -> None:
@@ -169,7 +174,8 @@ class _ProgramOp(IRDLOperation):
     traits = traits_def(Pure())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Operation:
+    def parse(cls, parser: Parser) -> Self:
+        """Read the form after the operation\'s name."""
         axis = parser.parse_identifier()
         parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import StringAttr, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -31,7 +31,8 @@ class _CastOp(IRDLOperation):
     WORDS: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def parse(cls, parser: Parser) -> Operation:
+    def parse(cls, parser: Parser) -> Self:
+        """Read the form after the operation\'s name."""
         source = parser.parse_unresolved_operand()
         attributes: dict[str, Attribute] = {}
         while True:
@@ -113,6 +114,7 @@ class UnsplatOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> UnsplatOp:
+        """Read the form after the operation\'s name."""
         source = parser.parse_unresolved_operand()
         parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
@@ -129,7 +131,8 @@ class _SameTypeOp(IRDLOperation):
     traits = traits_def(Pure())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Operation:
+    def parse(cls, parser: Parser) -> Self:
+        """Read the form after the operation\'s name."""
         operands = [parser.parse_unresolved_operand()]
         attributes: dict[str, Attribute] = {}
         while parser.parse_optional_punctuation(","):
@@ -198,6 +201,7 @@ class DotOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DotOp:
+        """Read the form after the operation\'s name."""
         names = []
         for _ in range(3):
             names.append(parser.parse_unresolved_operand())
@@ -230,6 +234,7 @@ class JoinOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> JoinOp:
+        """Read the form after the operation\'s name."""
         lhs = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         rhs = parser.parse_unresolved_operand()

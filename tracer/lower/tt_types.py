@@ -20,6 +20,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Read what follows the type\'s name."""
         with parser.in_angle_brackets():
             pointee = parser.parse_type()
             if parser.parse_optional_punctuation(","):
@@ -27,6 +28,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
         return (pointee,)
 
     def print_parameters(self, printer: Printer) -> None:
+        """Write what follows the type\'s name."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.pointee)
 
@@ -46,6 +48,7 @@ class DescriptorType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Read what follows the type\'s name."""
         with parser.in_angle_brackets():
             block = parser.parse_type()
             if parser.parse_optional_punctuation(","):
@@ -53,5 +56,6 @@ class DescriptorType(ParametrizedAttribute, TypeAttribute):
         return (block,)
 
     def print_parameters(self, printer: Printer) -> None:
+        """Write what follows the type\'s name."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.block)

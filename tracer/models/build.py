@@ -48,7 +48,7 @@ _AUTO_CLASSES = (
     "MODEL_MAPPING",
     "MODEL_FOR_PRETRAINING_MAPPING",
 )
-"""transformers' registries, in the order in which they are tried for a configuration without architectures."""
+"""transformers' registries, in the order to try for a configuration without architectures."""
 
 
 def model_class(native: Any, name: str) -> type:

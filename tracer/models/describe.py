@@ -98,14 +98,17 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def layout_of(tensor: torch.Tensor) -> Layout:
+    """How a tensor lies in its storage (no strides and offset where it is not strided)."""
     if not is_strided(tensor):
         return tensor.shape, (), 0, tensor.dtype
-    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
+    return tensor.shape, tensor.stride(), int(tensor.storage_offset()), tensor.dtype
 
 
 def spec_of(shape: torch.Size, stride: tuple[int, ...], offset: int, dtype: torch.dtype) -> TensorSpec:
+    """The same as a TensorSpec."""
     return TensorSpec(tuple(shape), tuple(stride), int(offset), str(dtype))
 
 
 def is_strided(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is an ordinary one (not sparse)."""
     return tensor.layout is torch.strided

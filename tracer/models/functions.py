@@ -122,7 +122,7 @@ def function_of(name: str) -> Callable[..., Any]:
         raise UnknownOp(name=name) from None
     if not callable(found) and inspect.isdatadescriptor(found) and owner is torch.Tensor:
         getter: Any = found
-        return getter.__get__  # type: ignore[no-any-return]
+        return getter.__get__
     if not callable(found):
         raise UnknownOp(name=name)
     return found

@@ -51,7 +51,7 @@ def holds_integers(name: str, parameter: inspect.Parameter | None) -> bool:
 
 
 def candidates(model: Any, *, batch: int, seq_len: int) -> Iterator[dict[str, tuple[str, Shape]]]:
-    """Sets of inputs to try, as `{name: ("int" | "float", shape)}`; the forward pass decides which is right."""
+    """Sets of inputs to try, as `{name: ("int" | "float", shape)}`; the forward pass decides."""
     parameters = parameters_of(model)
     names = main_inputs(model)
     extra: tuple[str, ...] = ()

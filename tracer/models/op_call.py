@@ -35,7 +35,8 @@ class TensorRef:
     index: int
 
 
-Value: TypeAlias = "bool | int | float | str | slice | Torch | TensorRef | tuple[Value, ...] | list[Value] | dict[str, Value] | None"
+Value: TypeAlias = "Leaf | slice | tuple[Value, ...] | list[Value] | dict[str, Value]"
+Leaf: TypeAlias = "bool | int | float | str | Torch | TensorRef | None"
 
 
 @dataclass(frozen=True)

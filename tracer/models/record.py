@@ -4,8 +4,9 @@ Which calls count: the outermost call into torch, as the model wrote it (`torch.
 op although it is written in Python over others). Calls that neither return a tensor nor write to one
 (`shape`, `dim`, `size`, `is_floating_point` ...) are queries, not ops, and are not counted.
 
-An op is a `view` when nothing was written and every tensor it returns shares the storage of one of its inputs, or
-holds no element; that is read off the storages and version counters of the call itself, not off its name.
+An op is a `view` when nothing was written and every tensor it returns shares the storage of one of its
+inputs, or holds no element; that is read off the storages and version counters of the call itself, not off
+its name.
 """
 
 from __future__ import annotations

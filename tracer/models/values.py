@@ -107,7 +107,7 @@ class Values(TorchFunctionMode):
         real = self._known.get(tensor)
         if real is None or real.untyped_storage()._cdata in self._stale:
             return None
-        return real  # type: ignore[no-any-return]
+        return real
 
     def _run(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         real_args, real_kwargs = tree_map_only(torch.Tensor, self._value, (args, kwargs))

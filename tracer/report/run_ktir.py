@@ -43,7 +43,9 @@ class Simulation:
         found = [f"{self.function} on {self.cores} cores"]
         for name, tensor in self.outputs:
             wide = tensor.double().flatten()
-            spread = f"{wide.min():.6g} .. {wide.max():.6g}, mean {wide.mean():.6g}" if wide.numel() else "empty"
+            spread = (
+                f"{wide.min():.6g} .. {wide.max():.6g}, mean {wide.mean():.6g}" if wide.numel() else "empty"
+            )
             dtype = str(tensor.dtype).removeprefix("torch.")
             found.append(f"{name}: {dtype}{list(tensor.shape)} {spread}")
         return [*found, *(str(diagnostic) for diagnostic in self.diagnostics)]
@@ -86,12 +88,16 @@ def lint(files: Iterable[Path]) -> list[Diagnostic]:
 
 
 def simulate(
-    file: Path, function: str | None = None, specs: Sequence[str] = (), cores: int | None = None, seed: int = 0
+    file: Path,
+    function: str | None = None,
+    specs: Sequence[str] = (),
+    cores: int | None = None,
+    seed: int = 0,
 ) -> Simulation:
     """Run a function on arguments that are given or made up.
 
-    `specs` are `NAME=VALUE`: a number, a file of torch.save or numpy.save, or `f16[12,64]` for random values (integers: zeros).
-    An argument that is not given gets random values and the extent of the views that are made of it.
+    `specs` are `NAME=VALUE`: a number, a file of torch.save or numpy.save, or `f16[12,64]` for random values
+    (integers: zeros). An argument that is not given gets random values and the extent of its views.
 
     Raises:
         UnreadableFile: a file cannot be read.

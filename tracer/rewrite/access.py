@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import sympy
@@ -25,7 +26,8 @@ class Dim:
     `stride` is in elements. `axis` drives it, or the index value `value`, or nothing (one element).
     The coordinate is `start + axis` (`start + extent - 1 - axis` where `reverse`), or `start + value`; `size`
     is the number of valid coordinates: `start + extent`. Where `low` is set, the access is valid for
-    `low <= axis < low + extent` only, and the axis is clamped into that interval.
+    `low <= axis < low + extent` only, and the axis is clamped into that interval. A dim with `steps` stands for
+    several axes of block 1: its coordinate is `start` + the sum of `step * axis` over (axis, step).
     """
 
     stride: int
@@ -35,6 +37,12 @@ class Dim:
     extent: int = 1
     reverse: bool = False
     low: int | None = None
+    steps: tuple[tuple[Axis, int], ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but an axis that rises from its start drives the dim."""
+        return self.axis is not None and not self.reverse and self.low is None
 
     @property
     def size(self) -> int:
@@ -56,15 +64,29 @@ class Access:
         return BYTES[memory_dtype(self.dtype)]
 
     @property
+    def min_block(self) -> int:
+        """Least block of a descriptor's last dim."""
+        return max(MIN_BLOCK_BYTES // self.bytes, 1)
+
+    @property
     def axes(self) -> tuple[Axis, ...]:
         """Axes that drive a dim, in memory order."""
-        return tuple(dim.axis for dim in self.dims if dim.axis is not None)
+        return tuple(a for d in self.dims for a in ([d.axis] if d.axis else [a for a, _ in d.steps]))
 
     def settled(self, blocks: dict[Axis, int]) -> Access:
-        """The same access with the widest of its dims of stride 1 last (overlapping windows have several)."""
+        """The access as it is written under `blocks`.
+
+        The widest of its dims of stride 1 is last (overlapping windows have several). Where there are more
+        dims than a descriptor may have, those of block 1 are one dim.
+        """
         ties = [dim for dim in self.dims if dim.stride == 1]
         ties.sort(key=lambda dim: blocks[dim.axis] if dim.axis else 1)
-        return replace(self, dims=(*self.dims[: len(self.dims) - len(ties)], *ties))
+        ordered = replace(self, dims=(*self.dims[: len(self.dims) - len(ties)], *ties))
+        if len(ordered.dims) + bool(ordered.lanes(blocks) and not ordered.open_last) <= MAX_RANK:
+            return ordered
+        single = [dim for dim in ordered.dims if dim.plain and dim.axis and blocks[dim.axis] == 1]
+        rest = [dim for dim in ordered.dims if dim not in single]
+        return replace(self, dims=(_joined(single), *rest))
 
     @property
     def open_last(self) -> bool:
@@ -79,10 +101,17 @@ class Access:
         as that dim.)
         """
         last = self.dims[-1] if self.dims else None
-        minimum = max(MIN_BLOCK_BYTES // self.bytes, 1)
-        if last is not None and last.stride == 1 and last.axis is not None and blocks[last.axis] >= minimum:
-            return 0
-        return minimum
+        wide = last is not None and last.axis is not None and blocks[last.axis] >= self.min_block
+        return 0 if last is not None and last.stride == 1 and wide else self.min_block
+
+
+def _joined(dims: list[Dim]) -> Dim:
+    """One dim that walks all of `dims`, element by element."""
+    stride = math.gcd(*(dim.stride for dim in dims))
+    steps = tuple((dim.axis, dim.stride // stride) for dim in dims if dim.axis)
+    start = sum(dim.start * dim.stride // stride for dim in dims)
+    extent = 1 + sum((dim.extent - 1) * dim.stride // stride for dim in dims)
+    return Dim(stride, start=start, extent=extent, steps=steps)
 
 
 def accesses_of(
@@ -154,7 +183,7 @@ def _access(
     dims.sort(key=lambda d: (-d.stride, order[d.axis] if d.axis else -1))
     dims = _bound_values(_place(dims, offset), numel)
     _check_bounds(statement, dims, offset, numel)
-    if len(dims) > MAX_RANK:
+    if len(dims) > MAX_RANK and sum(not dim.plain for dim in dims) + 2 > MAX_RANK:
         raise RankTooHigh(param=statement.param, rank=len(dims), limit=MAX_RANK, line=statement.line)
     return Access(statement, tuple(dims), dtype)
 

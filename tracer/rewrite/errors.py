@@ -75,3 +75,11 @@ class RandomNumbers(HarvestError):
     code = "HV309"
     message = "the kernel draws random numbers (`{function}`)"
     advice = "trace the model in eval mode"
+
+
+class SteppedReduction(HarvestError):
+    """A scan, an argmax or an argmin along an axis that a data-dependent or reversed access walks."""
+
+    code = "HV310"
+    message = "the kernel scans or searches axis `{axis}`, and can read it only element by element"
+    advice = "an op whose indices do not vary along the reduced dimension"

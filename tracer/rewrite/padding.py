@@ -31,7 +31,8 @@ def zero_padded(kernel: Kernel, accesses: tuple[Access, ...]) -> dict[str, froze
     for statement in kernel.body:
         known: frozenset[Axis] = frozenset()
         if isinstance(statement, Load):
-            known = frozenset(loads[statement.name].axes)
+            if statement.mask is None or statement.other is None or statement.other.value == 0:
+                known = frozenset(loads[statement.name].axes)
             plain.add(statement.name)
         elif isinstance(statement, Compute):
             parts = [of(arg) for arg in statement.args]

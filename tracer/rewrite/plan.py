@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tracer.rewrite.access import Access
+from tracer.rewrite.access import MAX_RANK, Access
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.contract import Contraction, contraction
-from tracer.rewrite.errors import NoPlan
+from tracer.rewrite.errors import NoPlan, SteppedReduction
 from tracer.rewrite.ir import Compute, Index, Kernel, Load, Reduce, Scan, Store
 from tracer.rewrite.types import BYTES
 from tracer.target import SpyreTarget
@@ -62,10 +62,12 @@ def plan(
 ) -> Tiling:
     """The cheapest legal tiling; with `fixed` (axis name -> block) the tiling it names.
 
-    Raises NoPlan where nothing fits the scratchpad with room for double buffering.
+    Raises NoPlan where nothing fits the scratchpad with room for double buffering, SteppedReduction where a
+    reduction that must see its axis whole can read it only element by element.
     """
     model = _Model(kernel, axes, accesses, varies, target)
-    for whole in (True, False):
+    loops = any(a.reduced for a in axes) and not model.whole_only
+    for whole in (True, False) if loops else (True,):
         options = [_options(axis, axes, single, model, whole, fixed) for axis in axes]
         if any(not o for o in options):
             continue
@@ -74,11 +76,9 @@ def plan(
         if legal.any():
             cost = np.where(legal, model.cycles(blocks), np.inf)
             return model.report(blocks, _first_best(cost, blocks, axes), looped=bool(model.dots) or not whole)
-        if model.whole_only or not any(a.reduced for a in axes):
-            break
     stepped = [axis.name for axis in axes if axis.reduced and axis in single]
     if stepped and model.whole_only:
-        raise NoPlan(reason=f"`{kernel.name}` needs {stepped[0]} whole, and can read it only element by element")
+        raise SteppedReduction(axis=stepped[0])
     raise NoPlan(reason=f"the smallest tile of `{kernel.name}` exceeds half of the scratchpad")
 
 
@@ -181,6 +181,7 @@ class _Model:
         ok = self.live_bytes(blocks) <= self.target.lx_bytes // 2
         for access in self.accesses:
             ok &= self.padded(access, blocks) * 8 <= MAX_TILE_ELEMENTS * 8
+            ok &= self.rank(access, blocks) <= MAX_RANK
         for statement in self.kernel.body:
             if statement.name:
                 padded = np.ones_like(next(iter(blocks.values())))
@@ -192,6 +193,18 @@ class _Model:
                 ok &= _wide(role, blocks) <= 1
             ok &= _wide(dot.k, blocks) == 1
         return ok
+
+    def rank(self, access: Access, blocks: dict[Axis, Sizes]) -> Sizes:
+        """Descriptor dims that the access needs once its dims of block 1 are joined (see `Access.settled`)."""
+        zero = np.zeros_like(next(iter(blocks.values())))
+        wide, lanes = zero, zero + (not access.open_last)
+        for dim in access.dims:
+            if dim.axis is not None and dim.stride == 1:
+                lanes = np.where(blocks[dim.axis] >= access.min_block, 0, lanes)
+            wide = wide + (blocks[dim.axis] > 1 if dim.axis is not None and dim.plain else 1)
+        full = zero + len(access.dims)
+        joined = wide + (wide < full)
+        return np.where(full + lanes <= MAX_RANK, full, joined) + lanes
 
     def live_bytes(self, blocks: dict[Axis, Sizes]) -> Sizes:
         """Peak bytes of tiles alive at once, each statement's operands and result counted together."""

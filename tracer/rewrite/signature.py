@@ -25,6 +25,7 @@ class Descriptor:
     starts: tuple[str, ...]
     lows: tuple[str, ...]
     sizes: tuple[str, ...]
+    steps: tuple[tuple[str, ...], ...]
     parameters: tuple[Parameter, ...]
 
     def text(self, depth: int) -> list[str]:
@@ -84,17 +85,18 @@ def _descriptor(access: Access, name: str, blocks: dict[Axis, int]) -> Descripto
         parameters.append(integer(f"{name}_{suffix}", value))
         return parameters[-1].name
 
-    shape, strides, block, starts, lows, sizes = [], [], [], [], [], []
+    shape, strides, block, starts, lows, sizes, steps = [], [], [], [], [], [], []
     lanes = access.lanes(blocks)
     extra = lanes and not access.open_last
     for position, dim in enumerate(access.dims):
         last = position == len(access.dims) - 1 and not extra
         label = dim.axis.name if dim.axis else f"d{position}"
+        steps.append(tuple(runtime(f"step_{axis.name}", step) for axis, step in dim.steps))
         start = runtime(f"start_{label}", dim.start) if dim.start else ""
         lows.append(runtime(f"low_{label}", dim.low) if dim.low is not None else "")
         if dim.axis is not None and dim.low is None:
             extent = size_name(dim.axis)
-        elif dim.value is not None or dim.low is not None:
+        elif dim.value is not None or dim.low is not None or dim.steps:
             extent = runtime(f"size_{label}", dim.extent)
         else:
             extent = "1"
@@ -118,6 +120,7 @@ def _descriptor(access: Access, name: str, blocks: dict[Axis, int]) -> Descripto
         tuple(starts),
         tuple(lows),
         tuple(sizes),
+        tuple(steps),
         tuple(parameters),
     )
 

@@ -222,7 +222,7 @@ def _generic(compiler: Compiler, op: Operation) -> None:
 
 def reducer_of(op: Operation, el: Any, combine: Any) -> Callable[[Tensor, Sequence[int]], Any]:
     """The fold of one combining op, through a body that holds nothing else."""
-    from xdsl.dialects.linalg import YieldOp
+    from xdsl.dialects.linalg.ops import YieldOp
     from xdsl.ir import Block
 
     block = Block(arg_types=[v.type for v in op.operands])

@@ -107,7 +107,7 @@ def edges(root: Operation, scalars: Scalars, job: Job) -> list[Edge]:
 
 
 def lanes_at(access: Access, scalars: Scalars, job: Job) -> tuple[Lanes, ...] | None:
-    """The lanes of every dimension, which must be the same for all programs that get there; None if nobody does."""
+    """The lanes of every dimension, the same for all programs that get there; None if nobody does."""
     found = []
     for offset, block, extent in zip(access.indices, block_shape(access), extents(access, job), strict=True):
         values = scalars.at([offset], access)

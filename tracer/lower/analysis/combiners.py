@@ -120,7 +120,7 @@ def _run(block: Block, point: Sequence[Any]) -> tuple[Any, ...] | None:
     """The region's results for one point; None if it holds an operation that is not understood."""
     values: dict[SSAValue, Any] = dict(zip(block.args, point, strict=True))
     for op in block.ops:
-        if op is block.last_op:
+        if op.next_op is None:
             return tuple(values[o] for o in op.operands)
         operands = [values[o] if o in values else splat_value(o) for o in op.operands]
         found = _step(op, operands)

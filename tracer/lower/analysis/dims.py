@@ -71,7 +71,7 @@ class DimClasses:
 
 
 def access_dims(access: Access) -> list[int | None]:
-    """For every descriptor dimension the tensor dimension that holds it; None where a unit dim was dropped."""
+    """The tensor dimension that holds each descriptor dimension; None where a unit dim was dropped."""
     value = access.result if isinstance(access, DescriptorLoadOp) else access.source
     shape, block = shape_of(value), block_shape(access)
     dropped = len(block) - len(shape)

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from tracer.ktir.arith_ops import CmpiOp, SelectOp
 from tracer.lower.analysis.dims import integer, integers
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.edit import shape_of, splat_value
+from tracer.lower.edit import element_type, shape_of, splat_value
 from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, ReshapeOp, SplatOp, TransOp
 
 Array = np.ndarray[Any, Any]
@@ -101,9 +101,9 @@ class LaneBounds:
             case "arith.muli":
                 corners = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]
                 return Interval(np.minimum.reduce(corners), np.maximum.reduce(corners))
-            case "arith.andi" if op.results[0].type.element_type == IntegerType(1):
+            case "arith.andi" if element_type(op.results[0].type) == IntegerType(1):
                 return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high))
-            case "arith.ori" if op.results[0].type.element_type == IntegerType(1):
+            case "arith.ori" if element_type(op.results[0].type) == IntegerType(1):
                 return Interval(np.maximum(a.low, b.low), np.maximum(a.high, b.high))
             case "arith.cmpi":
                 assert isinstance(op, CmpiOp)

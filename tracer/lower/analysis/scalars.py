@@ -97,7 +97,7 @@ class Scalars:
         joined = join([*known, *guards])
         if joined is None:
             return None
-        axes, arrays = joined
+        arrays = joined[1]
         shape = np.broadcast_shapes(*(a.shape for a in arrays)) if arrays else ()
         holds = np.ones(shape, dtype=bool)
         for guard in arrays[len(known) :]:
@@ -159,7 +159,7 @@ class Scalars:
 
 
 def join(parts: Sequence[Values]) -> tuple[tuple[SSAValue, ...], list[np.ndarray[Any, Any]]] | None:
-    """The arrays brought to common axes (extent 1 where one does not vary); None if there are too many points."""
+    """The arrays on common axes (extent 1 where one does not vary); None if there are too many points."""
     axes: list[SSAValue] = []
     extents: list[int] = []
     for part in parts:

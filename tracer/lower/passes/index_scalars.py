@@ -75,7 +75,7 @@ def _unsigned_division(module: ModuleOp, job: Job) -> None:
             bounds = [scalars.bounds(o, op) for o in op.operands]
             if all(b is not None and b[0] >= 0 for b in bounds):
                 emitter = Emitter(op)
-                emitter.replace([emitter.emit(ARITH[_UNSIGNED[op.name]](*op.operands))])  # type: ignore[call-arg]
+                emitter.replace([emitter.emit(ARITH[_UNSIGNED[op.name]](*op.operands))])
 
 
 def _known(value: SSAValue, original: dict[SSAValue, IntegerType]) -> bool:

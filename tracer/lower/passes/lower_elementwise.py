@@ -33,7 +33,7 @@ from tracer.lower.tt_ops import (
     PreciseSqrtOp,
 )
 
-_LIBRARY: dict[str, type[Operation]] = {
+_LIBRARY: dict[str, Any] = {
     "acos": math.AcosOp,
     "acosh": math.AcoshOp,
     "asin": math.AsinOp,
@@ -106,14 +106,14 @@ def _exp2(op: math.Exp2Op, emitter: Emitter) -> None:
 def _clamp(op: ClampFOp, emitter: Emitter) -> None:
     value, low, high = op.sources
     all_nan = op.attributes.get("propagateNan") == StringAttr("all")
-    lower: type[Operation] = arith.MaximumfOp if all_nan else arith.MaxnumfOp
-    upper: type[Operation] = arith.MinimumfOp if all_nan else arith.MinnumfOp
-    raised = emitter.emit(lower(value, low))  # type: ignore[call-arg]
-    emitter.replace([emitter.emit(upper(raised, high))])  # type: ignore[call-arg]
+    lower: Any = arith.MaximumfOp if all_nan else arith.MaxnumfOp
+    upper: Any = arith.MinimumfOp if all_nan else arith.MinnumfOp
+    raised = emitter.emit(lower(value, low))
+    emitter.replace([emitter.emit(upper(raised, high))])
 
 
 def _precise_div(op: PreciseDivFOp, emitter: Emitter) -> None:
-    emitter.replace([emitter.emit(arith.DivfOp(*op.sources))])
+    emitter.replace([emitter.emit(arith.DivfOp(op.sources[0], op.sources[1]))])
 
 
 def _precise_sqrt(op: PreciseSqrtOp, emitter: Emitter) -> None:
@@ -143,9 +143,8 @@ def _mulhi(op: MulhiUIOp, emitter: Emitter) -> None:
     assert isinstance(kind, IntegerType)
     width = kind.width.data
     wide = IntegerType(2 * width)
-    product = emitter.emit(
-        arith.MuliOp(*(cast(emitter, "extui", v, wide) for v in (a, b)), result_type=_like(a, wide))
-    )
+    left, right = (cast(emitter, "extui", v, wide) for v in (a, b))
+    product = emitter.emit(arith.MuliOp(left, right, result_type=_like(a, wide)))
     shift = _constant(emitter, width, product)
     emitter.replace(
         [cast(emitter, "trunci", emitter.emit(arith.ShRUIOp(product, shift, product.type)), kind)]
@@ -159,7 +158,7 @@ def _extern(op: ExternElementwiseOp, emitter: Emitter) -> None:
     # CUDA's library names the f32 variant of `tanh` `tanhf`.
     known = _LIBRARY.get(name) or _LIBRARY.get(name.removesuffix("f"))
     if known is not None:
-        emitter.replace([emitter.emit(known(*op.sources))])  # type: ignore[call-arg]
+        emitter.replace([emitter.emit(known(*op.sources))])
 
 
 _RULES: dict[type[Operation], Callable[[Any, Emitter], None]] = {

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, ModuleOp, TensorType
+from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.analysis.lanes import LaneBounds
 from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.build import broadcast, reshaped, slice_of
-from tracer.lower.edit import Emitter, is_pure, shape_of, with_shape
+from tracer.lower.edit import Emitter, dense_constant, is_pure, shape_of, with_shape
 from tracer.lower.manager import Job
 
 _LONG = 1024
@@ -59,7 +59,7 @@ def _fold(op: Operation, bounds: LaneBounds) -> None:
 
 
 def _dense(emitter: Emitter, values: list[int], kind: TensorType) -> SSAValue:
-    return emitter.emit(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, values), kind), "lanes")
+    return emitter.emit(dense_constant(values, kind), "lanes")
 
 
 def _long_range(emitter: Emitter, start: int, step: int, extent: int, kind: TensorType) -> SSAValue:

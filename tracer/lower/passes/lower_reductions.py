@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, IntegerType, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
 from tracer.lower.analysis.combiners import Combiner, recognise
@@ -70,7 +70,7 @@ def _single(op: ReduceOp, combiner: Combiner) -> None:
     emitter.replace([_along(emitter, op.sources[0], integer(op.axis), ARITH[combiner.name], start)])
 
 
-def _along(emitter: Emitter, value: SSAValue, axis: int, combine: type[Operation], start: float) -> SSAValue:
+def _along(emitter: Emitter, value: SSAValue, axis: int, combine: Any, start: float) -> SSAValue:
     """The reduction, a scalar if nothing is left; one element needs none. No tensor of rank 0 arises."""
     shape = shape_of(value)
     if len(shape) == 1:

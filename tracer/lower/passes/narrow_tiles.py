@@ -79,7 +79,7 @@ class _Extents:
             pass
 
     def _settle_reshape(self, group: Regroup) -> bool:
-        """Whether a reshape agrees with the extents as they are; otherwise they are changed so that it may."""
+        """Whether a reshape agrees with the extents; otherwise they are changed so that it may."""
         sources = [self.classes.find(d) for d in group.sources]
         results = [self.classes.find(d) for d in group.results]
         inner = [*sources[1:], *results[1:]]

@@ -33,7 +33,7 @@ class _Group:
 
 
 def write_cases(block: Block, found: Sequence[Edge], scalars: Scalars, job: Job) -> None:
-    """Replace the parts of `block` that hold ragged accesses by guarded copies, one per combination that occurs.
+    """Replace the parts of `block` that hold ragged accesses by guarded copies, one per case that occurs.
 
     Raises InexactTileError when there are too many.
     """
@@ -126,7 +126,7 @@ def _within(value: SSAValue, block: Block) -> bool:
 
 
 def _front(block: Block) -> set[Operation]:
-    """Operations on scalars and views that need nothing but each other: they stay in front, shared by all cases."""
+    """Operations on scalars and views that need nothing but each other: all cases share them."""
     front: set[Operation] = set()
     for op in block.ops:
         if op.regions or op.has_trait(IsTerminator) or not is_pure(op):

@@ -7,6 +7,7 @@ without results (the public parser reads no `else`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -65,14 +66,14 @@ def _peel_loop(loop: scf.ForOp, job: Job) -> None:
 
 
 def _cuts(found: Sequence[Edge], induction: SSAValue, scalars: Scalars) -> list[tuple[int, int]] | None:
-    """First and last induction value of every piece of equal lanes; None if they depend on more than this loop."""
+    """First and last induction value of every piece of equal lanes; None if more than this loop decides."""
     codes = [edge.along(induction) for edge in found]
     values = scalars.evaluate(induction)
     if values is None or any(c is None for c in codes):
         return None
     table = np.stack([c for c in codes if c is not None])
     starts = [0, *(np.flatnonzero((np.diff(table, axis=1) != 0).any(axis=0)) + 1).tolist(), table.shape[1]]
-    return [(int(values.data[a]), int(values.data[b - 1])) for a, b in zip(starts, starts[1:], strict=False)]
+    return [(int(values.data[a]), int(values.data[b - 1])) for a, b in itertools.pairwise(starts)]
 
 
 def _split_constant(loop: scf.ForOp, cuts: list[tuple[int, int]], job: Job) -> None:
@@ -85,10 +86,7 @@ def _split_constant(loop: scf.ForOp, cuts: list[tuple[int, int]], job: Job) -> N
         lower = loop.lb if index == 0 else emitter.integer(first, kind)
         piece.operands = [lower, upper, loop.step, *carried]
         emitter.insert(piece)
-        if first == last:
-            carried = _inline_piece(piece, lower)
-        else:
-            carried = list(piece.results)
+        carried = _inline_piece(piece, lower) if first == last else list(piece.results)
     replace(loop, carried)
 
 

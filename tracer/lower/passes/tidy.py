@@ -49,20 +49,25 @@ def _hoist(function: func.FuncOp) -> None:
     block = function.body.block
     found = [op for op in function.walk() if isinstance(op, _HOISTED)]
     constants = [op for op in found if isinstance(op, arith.ConstantOp)]
-    integers = [op for op in constants if isinstance(op.value, IntegerAttr)]
-    integers.sort(key=lambda op: (str(op.result.type), op.value.value.data))  # type: ignore[attr-defined]
+    integers = sorted((op for op in constants if isinstance(op.value, IntegerAttr)), key=_order)
     for op in integers:
         _rename(op)
     tensors = [op for op in constants if op not in integers]
     others = [op for op in found if op not in constants]
     ids = [op for op in others if isinstance(op, GetComputeTileIdOp)]
     views = [op for op in others if op not in ids]
-    ordered = [*integers, *tensors, *ids, *views]
-    for op in ordered:
-        op.detach()
+    ordered: list[Operation] = [*integers, *tensors, *ids, *views]
+    for moved in ordered:
+        moved.detach()
     first = block.first_op
-    for op in ordered:
-        block.insert_op_before(op, first) if first is not None else block.add_op(op)
+    assert first is not None
+    for moved in ordered:
+        block.insert_op_before(moved, first)
+
+
+def _order(op: arith.ConstantOp) -> tuple[str, int]:
+    assert isinstance(op.value, IntegerAttr)
+    return str(op.result.type), op.value.value.data
 
 
 def _rename(op: arith.ConstantOp) -> None:

@@ -60,16 +60,18 @@ def _narrowed(tiles: Tiles, value: Operand, access: Access) -> tuple[Operand, st
 
 def _coordinates(tiles: Tiles, access: Access) -> str:
     found = tiles.descriptors[access]
-    rows = zip(access.dims, found.starts, found.lows, found.sizes, strict=True)
+    rows = zip(access.dims, found.starts, found.lows, found.sizes, found.steps, strict=True)
     texts = [_coordinate(tiles, *row) for row in rows]
     texts += ["0"] * (len(found.block) - len(texts))
     return f"[{', '.join(texts)}]"
 
 
-def _coordinate(tiles: Tiles, dim: Dim, start: str, low: str, size: str) -> str:
+def _coordinate(tiles: Tiles, dim: Dim, start: str, low: str, size: str, steps: tuple[str, ...]) -> str:
     if dim.value is not None:
         text = f"tl.sum({dim.value})" if tiles.tile_of(dim.value) else dim.value
         text = text if tiles.dtype(dim.value) == "int32" else f"{text}.to(tl.int32)"
+    elif dim.steps:
+        text = " + ".join(f"{a.name} * {step}" for (a, _), step in zip(dim.steps, steps, strict=True))
     elif dim.axis is None:
         return start or "0"
     elif dim.axis.reduced and not tiles.looped:

@@ -89,7 +89,7 @@ class Tiles:
         found: dict[str, tuple[Axis, ...]] = {}
         for access in self.accesses:
             name, axes = access.statement.name, access.axes
-            plain = len(axes) == len(access.dims) and not access.lanes(self.blocks)
+            plain = all(dim.axis for dim in access.dims) and not access.lanes(self.blocks)
             if (
                 plain
                 and self.tile(frozenset(axes))

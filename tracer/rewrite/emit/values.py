@@ -32,14 +32,16 @@ def compute_text(tiles: Tiles, statement: Compute) -> str:
 
 
 def _mean_extent(tiles: Tiles, statement: Compute) -> str | None:
-    """A sum divided by the number of its terms divides by the runtime extents instead of a literal."""
+    """A sum divided by the number of its terms (or one less, as a variance) divides by the runtime extents."""
     source, divisor = statement.args
     if isinstance(source, str) and isinstance(divisor, Const):
         origin = tiles.defined[source]
         terms = math.prod(a.extent for a in tiles.reduced)
-        if isinstance(origin, Reduce) and origin.kind == "sum" and divisor.value == terms:
-            sizes = [size_name(a) for a in tiles.reduced]
-            return sizes[0] if len(sizes) == 1 else f"({' * '.join(sizes)})"
+        if isinstance(origin, Reduce) and origin.kind == "sum" and divisor.value in (terms, terms - 1):
+            count = " * ".join(size_name(a) for a in tiles.reduced)
+            if divisor.value != terms:
+                return f"({count} - 1)"
+            return count if count.isidentifier() else f"({count})"
     return None
 
 

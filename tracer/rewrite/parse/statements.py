@@ -72,7 +72,8 @@ class _Statements(Expressions):
         if target.endswith("numel"):
             self.state.scope[target] = self.number(value)
             return
-        if range_symbol := _range_of(target, "index"):
+        range_symbol = _range_of(target, "index")
+        if range_symbol and range_symbol != "r":  # `rindex` flattens the reduced ranges defined before it
             self.define_range(range_symbol)
             return
         if target.endswith(("offset", "base", "BLOCK")) and not target.startswith("tmp"):
@@ -88,12 +89,6 @@ class _Statements(Expressions):
     def define_range(self, symbol: str) -> None:
         state = self.state
         if symbol in state.ranges:
-            return
-        if symbol == "r":  # `rindex` is `r0_index` where there is one reduced range
-            reduced = [r.symbol for r in state.ranges.values() if r.reduced]
-            if len(reduced) != 1:
-                raise self.unsupported("one flat index over several reduced ranges")
-            state.scope["rindex"] = reduced[0]
             return
         suffix = "_numel" if symbol.startswith("r") else "numel"
         extent = state.scope.get(f"{symbol}{suffix}")

@@ -1,0 +1,101 @@
+"""Refusals of the validate room: HV6xx."""
+
+from __future__ import annotations
+
+from tracer.errors import HarvestError
+
+
+class Mismatch(HarvestError):
+    """A result differs from the oracle by more than rounding allows."""
+
+    code = "HV601"
+    message = "{tier}: {detail}"
+    advice = "compare triton_kernel.py with inductor_kernel.py, then the KTIR with both."
+
+
+class Disturbed(HarvestError):
+    """A kernel wrote where it must not: beside an output, or into an input that the op only reads."""
+
+    code = "HV602"
+    message = "{tier}: {detail}"
+    advice = "look at the shape of the descriptor that is stored through."
+
+
+class NotSpyreShaped(HarvestError):
+    """A kernel breaks one of the rules of tier T1."""
+
+    code = "HV603"
+    message = "T1: {detail}"
+    advice = "harvest the op again; the rules are in DESIGN.md 1."
+
+
+class NotCovered(HarvestError):
+    """Coverage found elements that nobody writes, that are written twice, or that should have been read."""
+
+    code = "HV604"
+    message = "T1: {detail}"
+    advice = "look at the loop bounds and the block sizes of that buffer's accesses."
+
+
+class InterpreterFailed(HarvestError):
+    """The Triton interpreter stopped at the kernel."""
+
+    code = "HV605"
+    message = "the Triton interpreter stopped at {kernel}: {detail}"
+    advice = "run the kernel alone under TRITON_INTERPRET=1."
+
+
+class InterpreterTimeout(HarvestError):
+    """The Triton interpreter took too long."""
+
+    code = "HV606"
+    message = "the Triton interpreter did not finish {kernel} within {seconds} s"
+    advice = "a smaller problem size, or a longer limit in SPYRE_INTERPRETER_TIMEOUT (seconds)."
+
+
+class InterpreterCrashed(HarvestError):
+    """The interpreter's process died."""
+
+    code = "HV607"
+    message = "the process of the Triton interpreter died ({detail}) at {kernel}"
+    advice = "run the kernel alone under TRITON_INTERPRET=1."
+
+
+class MovedInterpreterName(HarvestError):
+    """A private name of Triton's interpreter that the harness relies on is gone."""
+
+    code = "HV608"
+    message = "triton {version} has no {name}, which the interpreter harness relies on"
+    advice = "install the pinned Triton version."
+
+
+class SurvivingControl(HarvestError):
+    """A wrong result passed the comparison, so the test proves nothing."""
+
+    code = "HV609"
+    message = "the comparison accepts a wrong result: {detail}"
+    advice = "look at the tolerance and at make_inputs()."
+
+
+class MalformedFolder(HarvestError):
+    """A folder is not what the tool generates."""
+
+    code = "HV610"
+    message = "{folder} is not as generated: {detail}"
+    advice = "harvest the op again."
+
+
+class LaunchRefused(HarvestError):
+    """A launcher was given tensors, or a device, that the kernel cannot run with."""
+
+    code = "HV611"
+    message = "{detail}"
+    advice = "{try_}"
+
+
+class SimulatorFailed(HarvestError):
+    """The KTIR simulator found a fault."""
+
+    code = "HV612"
+    message = "T2: {simulator} stopped at {kernel}: {detail}"
+    advice = "harvest simulate on the .ktir file shows the place."
