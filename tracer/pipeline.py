@@ -30,8 +30,8 @@ from tracer.target import SPYRE, SpyreTarget
 if TYPE_CHECKING:
     from tracer.models.config import ModelConfig
     from tracer.models.record import RecordedOp
+    from tracer.models.trace import Trace
 
-PHASES = ("prefill", "decode")
 DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 PINNED = ("torch", "triton", "transformers", "xdsl")
 
@@ -45,7 +45,7 @@ class Options:
     seq_len: int = 12
     batch: int = 1
     max_cache_len: int = 2048
-    phases: tuple[str, ...] = PHASES
+    phases: tuple[str, ...] | None = None
     layers: int | None = None
     only: str | None = None
     jobs: int = 1
@@ -58,16 +58,16 @@ class Options:
     @property
     def complete(self) -> bool:
         """Whether the run sees all of the model, so that what it does not see is gone."""
-        return self.only is None and self.layers is None and set(self.phases) == set(PHASES)
+        return self.only is None and self.layers is None and self.phases is None
 
-    def to_json(self) -> dict[str, Any]:
-        """What the registry says about how a model was traced."""
+    def to_json(self, phases: Sequence[str]) -> dict[str, Any]:
+        """What the registry says about how a model was traced; `phases` are those that were run."""
         kept: dict[str, Any] = {
             "dtype": self.dtype,
             "seq_len": self.seq_len,
             "batch": self.batch,
             "max_cache_len": self.max_cache_len,
-            "phases": list(self.phases),
+            "phases": list(phases),
         }
         return kept if self.layers is None else {**kept, "layers": self.layers}
 
@@ -126,21 +126,22 @@ def harvest_model(
 
     config = resolve(model_id, offline=options.offline)
     clock = time.perf_counter()
-    ops = _trace(config, options)
-    run = _Run(config, options, registry.get(config.safe_name), on_progress)
+    traced = _trace(config, options)
+    run = _Run(config, options, traced, registry.get(config.safe_name), on_progress)
     run.report.seconds["trace"] = time.perf_counter() - clock
     with Journal(options.out, config.safe_name, read_only=options.dry_run) as journal:
-        run.harvest(ops, journal)
+        run.harvest(traced.ops, journal)
     run.report.wall = time.perf_counter() - started
     return run.report
 
 
-def _trace(config: ModelConfig, options: Options) -> tuple[RecordedOp, ...]:
+def _trace(config: ModelConfig, options: Options) -> Trace:
     import torch
 
+    from tracer.models.errors import BadOption
     from tracer.models.trace import trace
 
-    return trace(
+    traced = trace(
         config,
         dtype=getattr(torch, DTYPES[options.dtype]),
         seq_len=options.seq_len,
@@ -148,7 +149,12 @@ def _trace(config: ModelConfig, options: Options) -> tuple[RecordedOp, ...]:
         max_cache_len=options.max_cache_len,
         phases=options.phases,
         layers=options.layers,
-    ).ops
+    )
+    known = {*traced.phases, *(failure.fields["phase"] for failure in traced.failures)}
+    if unknown := [phase for phase in options.phases or () if phase not in known]:
+        detail = f"the model has {', '.join(sorted(str(phase) for phase in known))}"
+        raise BadOption(option="phases", value=unknown[0], detail=detail)
+    return traced
 
 
 class _Run:
@@ -158,6 +164,7 @@ class _Run:
         self,
         config: ModelConfig,
         options: Options,
+        traced: Trace,
         before: ModelEntry | None,
         on_progress: Callable[[Progress], None],
     ) -> None:
@@ -168,7 +175,12 @@ class _Run:
         self.model = config.safe_name
         self.root = options.out / self.model
         self.entries: dict[str, Entry] = {}
-        self.report = Report(self.model, ModelEntry(config.digest, options.to_json(), self.entries))
+        failures = {failure.fields["phase"]: failure.reason for failure in traced.failures}
+        settings = options.to_json(traced.phases)
+        self.report = Report(
+            self.model,
+            ModelEntry(config.digest, settings, self.entries, {str(k): v for k, v in failures.items()}),
+        )
         self.tool = digest(" ".join([tool_digest(), *(f"{name}={_version(name)}" for name in PINNED)]))
 
     def harvest(self, ops: Sequence[RecordedOp], journal: Journal) -> None:

@@ -10,8 +10,16 @@ def test_only_that_phase(harvest, registry, tiny, tmp_path, phase):
     assert op["phases"] == [phase]
 
 
-@pytest.mark.parametrize("phases", ["", "training", "prefill,training"])
-def test_another_phase_is_usage(harvest, tiny, phases):
+@pytest.mark.parametrize("phases", ["", " , "])
+def test_no_phase_at_all_is_usage(harvest, tiny, phases):
     outcome = harvest("--model", tiny, "--phases", phases)
     assert outcome.code == 4
-    assert "prefill, decode" in outcome.err
+    assert "--phases" in outcome.err
+
+
+@pytest.mark.parametrize("phases", ["training", "prefill,training"])
+def test_a_phase_that_the_model_lacks_is_usage(harvest, tiny, phases):
+    outcome = harvest("--model", tiny, "--phases", phases, "--only", "silu", "--quiet")
+    assert outcome.code == 4
+    assert outcome.err.startswith("HV108 ")
+    assert "the model has " in outcome.err

@@ -83,11 +83,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One model: digest of its configuration, the options of the harvest, and its ops by name."""
+    """One model: digest of its configuration, the options of the harvest, and its ops by name.
+
+    `failures` are phases that stopped before their end, each with the reason.
+    """
 
     config: str
     options: Mapping[str, Any]
     ops: Mapping[str, Entry]
+    failures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def calls(self) -> dict[str, int]:
@@ -105,9 +109,11 @@ class ModelEntry:
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready form, ops in natural order."""
         names = sorted(self.ops, key=natural)
+        failures = {"failures": dict(self.failures)} if self.failures else {}
         return {
             "config": self.config,
             "options": dict(self.options),
+            **failures,
             "calls": self.calls,
             "ops": {name: self.ops[name].to_json() for name in names},
         }
@@ -116,7 +122,7 @@ class ModelEntry:
     def from_json(cls, data: Mapping[str, Any]) -> ModelEntry:
         """The entry that `to_json` described."""
         ops = {name: Entry.from_json(entry) for name, entry in data["ops"].items()}
-        return cls(data["config"], data.get("options", {}), ops)
+        return cls(data["config"], data.get("options", {}), ops, data.get("failures", {}))
 
 
 Registry = dict[str, ModelEntry]

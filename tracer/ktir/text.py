@@ -47,13 +47,14 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
     try:
         module = parser.parse_module()
     except ParseError as error:
+        if error.msg.startswith("values used but not defined"):
+            names = re.findall(r"%[^\s,\]]+", error.msg)
+            raise KtirError([_undefined(name, text, parser, filename, lines) for name in names]) from None
         line, column = parser.place(error.span.start)
         raise KtirError([_syntax(error.msg, filename, line, column, lines)]) from None
     except _MALFORMED as error:
         line, column = parser.place(parser._current_token.span.start)
         raise KtirError([_syntax(_first_line(error), filename, line, column, lines)]) from None
-    if parser.forward_ssa_references:
-        raise KtirError([_undefined(name, text, parser, filename, lines) for name in parser.forward_ssa_references])
     if verify and (found := op_violations(module, lines)):
         raise KtirError(found)
     return module
@@ -115,6 +116,6 @@ def _unterminated(lines: list[str]) -> tuple[int, int] | None:
 
 
 def _undefined(name: str, text: str, parser: KtirParser, filename: str, lines: list[str]) -> Diagnostic:
-    position = max(text.find(f"%{name}"), 0)
-    line, column = parser.place(position)
-    return with_source(Diagnostic("KT103", f"%{name} is not defined", "error", filename, line, column), lines)
+    match = re.search(re.escape(name) + r"(?![\w$.-])", text)
+    line, column = parser.place(match.start() if match else 0)
+    return with_source(Diagnostic("KT103", f"{name} is not defined", "error", filename, line, column), lines)

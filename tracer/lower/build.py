@@ -109,7 +109,12 @@ def broadcast(emitter: Emitter, value: SSAValue, shape: Sequence[int]) -> SSAVal
     grown = [i for i, (a, b) in enumerate(zip(old, shape, strict=True)) if a != b]
     kept = [extent for i, extent in enumerate(old) if i not in grown]
     if math.prod(old) == 1:
-        return emitter.emit(tensor.SplatOp(only_element(emitter, value), [], with_shape(value.type, shape)))
+        # By way of a row, since a tile of rank 0 is best avoided.
+        row = [1, math.prod(shape)]
+        init = empty(emitter, with_shape(value.type, row))
+        one = reshaped(emitter, value, [1])
+        spread = linalg_ops.BroadcastOp(one, init, DenseArrayBase.from_list(i64, [1]))
+        return reshaped(emitter, emitter.emit(spread), shape)
     inner = reshaped(emitter, value, kept)
     init = empty(emitter, with_shape(value.type, shape))
     return emitter.emit(linalg_ops.BroadcastOp(inner, init, DenseArrayBase.from_list(i64, grown)))

@@ -23,11 +23,12 @@ from tracer.lower.passes.lower_scans import LowerScans
 from tracer.lower.passes.lower_shapes import LowerShapes
 from tracer.lower.passes.narrow_tiles import NarrowTiles
 from tracer.lower.passes.peel_tiles import PeelTiles
+from tracer.lower.passes.portable_casts import PortableCasts
 from tracer.lower.passes.private_starts import PrivateStarts
 from tracer.lower.passes.separate_generators import SeparateGenerators
 from tracer.lower.passes.simplify_scalars import SimplifyScalars
 from tracer.lower.passes.tidy import Tidy
-from tracer.lower.passes.tile_float_scalars import TileFloatScalars
+from tracer.lower.passes.tile_scalars import TileScalars
 from tracer.lower.tt_dialect import parse_ttir
 from tracer.lower.ttir import generate_ttir
 from tracer.rewrite.kernel import SpyreKernel
@@ -50,7 +51,8 @@ def pipeline(profile: Profile = "current") -> tuple[tuple[Pass, ...], ...]:
             LowerDots(),
             LowerElementwise(plain_exp2=profile == "ktir_cpu"),
             LowerFunction(),
-            TileFloatScalars(),
+            TileScalars(),
+            PortableCasts(narrow_fptosi=profile == "ktir_cpu"),
         ),
         (CheckLowered(), Tidy(), PrivateStarts()),
     )

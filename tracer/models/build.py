@@ -122,11 +122,8 @@ def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None)
 
 
 def _construct(native: Any, name: str, dtype: torch.dtype) -> Any:
-    from transformers import initialization
-
     cls: Any = model_class(native, name)
-    with initialization.no_init_weights():
-        model = cls._from_config(native, dtype=dtype, attn_implementation="eager")
+    model = cls._from_config(native, dtype=dtype, attn_implementation="eager")
     if model._can_set_experts_implementation():
         model.set_experts_implementation("batched_mm")
     _cast_parameters(model, dtype)

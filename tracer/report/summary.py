@@ -26,6 +26,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "schema": SCHEMA,
         "model": report.model,
         "interrupted": report.interrupted,
+        "options": dict(report.entry.options),
+        "failures": dict(report.entry.failures),
         "calls": _calls(report),
         "ops": {status: statuses[status] for status in STATUSES},
         "files": _verbs(report),
@@ -56,6 +58,11 @@ def table(reports: Sequence[Report]) -> RenderableType:
     for report in reports:
         verbs = ", ".join(f"{count} {verb}" for verb, count in _verbs(report).items() if count)
         parts += [Text(f"{report.model}: files: {verbs or 'none'}"), Text(_times(report))]
+    parts += [
+        Text(f"{report.model}: phase {phase} stopped early: {reason}")
+        for report in reports
+        for phase, reason in report.entry.failures.items()
+    ]
     parts += [
         Text(f"{report.model}: interrupted; what is finished stays, run the same command again to go on.")
         for report in reports

@@ -10,6 +10,7 @@ import sympy
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.errors import OutsideBuffer, RankTooHigh, UnsupportedSyntax
 from tracer.rewrite.guards import Interval, guards
+from tracer.rewrite.intervals import Intervals
 from tracer.rewrite.ir import Kernel, Load, Store
 from tracer.rewrite.types import BYTES, memory_dtype
 
@@ -26,8 +27,8 @@ class Dim:
     `stride` is in elements. `axis` drives it, or the index value `value`, or nothing (one element).
     The coordinate is `start + axis` (`start + extent - 1 - axis` where `reverse`), or `start + value`; `size`
     is the number of valid coordinates: `start + extent`. Where `low` is set, the access is valid for
-    `low <= axis < low + extent` only, and the axis is clamped into that interval. A dim with `steps` stands for
-    several axes of block 1: its coordinate is `start` + the sum of `step * axis` over (axis, step).
+    `low <= axis < low + extent` only, and the axis is clamped into that interval. A dim with `steps` stands
+    for several axes of block 1: its coordinate is `start` + the sum of `step * axis` over (axis, step).
     """
 
     stride: int
@@ -122,14 +123,14 @@ def accesses_of(
     `memory` gives the Triton dtype of each pointer's elements, `numel` how many elements lie behind it.
     Raises OutsideBuffer or RankTooHigh.
     """
-    bounds = dict(kernel.bounds)
+    intervals = Intervals.of(kernel, axes)
     return tuple(
         _access(
             statement,
             axes,
             memory[statement.param],
             numel[statement.param],
-            bounds,
+            intervals,
             guards(kernel, axes, statement.mask if isinstance(statement, Load) else None),
         )
         for statement in kernel.body
@@ -156,12 +157,13 @@ def _access(
     axes: tuple[Axis, ...],
     dtype: str,
     numel: int,
-    bounds: dict[str, int],
+    intervals: Intervals,
     limits: dict[Axis, Interval],
 ) -> Access:
     by_symbol = {axis.symbol: axis for axis in axes}
     constant, terms = statement.index.as_coeff_Add()
     dims: list[Dim] = []
+    below: dict[str, int] = {}
     offset = int(constant)
     for term in sympy.Add.make_args(terms):
         if term == 0:
@@ -171,17 +173,20 @@ def _access(
             raise UnsupportedSyntax(what=f"the index term `{term}`", line=statement.line)
         stride, axis = int(coefficient), by_symbol.get(symbol)
         if axis is None:
-            if stride <= 0:
-                raise UnsupportedSyntax(what=f"the falling indirect index `{term}`", line=statement.line)
-            dims.append(Dim(stride, value=symbol.name, extent=bounds.get(symbol.name, 0)))
+            low, high = intervals.operand(symbol.name) or (0, -1)
+            below[symbol.name] = min(low, 0)
+            offset += stride * below[symbol.name]
+            dims.append(Dim(stride, value=symbol.name, extent=high + 1))
             continue
         interval = limits.get(axis) or Interval(0, axis.extent)
-        extent, low = interval.high - interval.low, interval.low if axis in limits else None
+        first = interval.low if axis in limits else None
         offset += stride * (interval.high - 1 if stride < 0 else interval.low)
-        dims.append(Dim(abs(stride), axis=axis, extent=extent, reverse=stride < 0, low=low))
+        extent = interval.high - interval.low
+        dims.append(Dim(abs(stride), axis=axis, extent=extent, reverse=stride < 0, low=first))
     order = {axis: position for position, axis in enumerate(axes)}
     dims.sort(key=lambda d: (-d.stride, order[d.axis] if d.axis else -1))
-    dims = _bound_values(_place(dims, offset), numel)
+    dims = [replace(d, start=d.start - below.get(d.value or "", 0)) for d in _place(dims, offset)]
+    dims = _bound_values(dims, numel)
     _check_bounds(statement, dims, offset, numel)
     if len(dims) > MAX_RANK and sum(not dim.plain for dim in dims) + 2 > MAX_RANK:
         raise RankTooHigh(param=statement.param, rank=len(dims), limit=MAX_RANK, line=statement.line)
@@ -200,10 +205,12 @@ def _place(dims: list[Dim], offset: int) -> list[Dim]:
 
 
 def _bound_values(dims: list[Dim], numel: int) -> list[Dim]:
-    """An index value without an asserted bound stays inside the next wider dim, else inside the buffer."""
+    """An index value stays inside the buffer; where nothing bounds it, inside the next wider dim as well."""
     bounded: list[Dim] = []
     for position, dim in enumerate(dims):
-        if dim.value is not None and dim.extent == 0:
+        if dim.value is not None and dim.extent > 0:
+            dim = replace(dim, extent=min(dim.extent, max((numel - 1) // dim.stride + 1 - dim.start, 1)))
+        elif dim.value is not None:
             wider = [d.stride for d in dims[:position] if d.stride > dim.stride]
             limit = wider[-1] if wider else numel
             dim = replace(dim, extent=max(limit // dim.stride, 1) - dim.start)

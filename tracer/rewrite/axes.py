@@ -12,7 +12,21 @@ from dataclasses import dataclass, replace
 
 import sympy
 
-from tracer.rewrite.ir import Const, FloorDiv, Index, Kernel, Load, Modulo, Range, Statement, Store
+from tracer.rewrite.ir import (
+    Const,
+    FloorDiv,
+    Index,
+    Kernel,
+    Load,
+    Modulo,
+    Range,
+    Statement,
+    Store,
+    value_symbols,
+)
+
+MAX_EXTENT = 2**31 - 1
+"""Coordinates of descriptors are 32-bit."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +124,8 @@ def _split(entry: Range, digits: list[_Digit]) -> list[tuple[Axis, int]]:
     A digit whose break points do not divide the others is left out (it stays opaque).
     """
     points = {1, entry.extent}
+    if entry.extent > MAX_EXTENT:
+        points |= {max((d for d in sympy.divisors(entry.extent) if d <= MAX_EXTENT), default=1)}
     for digit in digits:
         candidate = sorted(points | {digit.low, digit.high})
         if all(b % a == 0 for a, b in itertools.pairwise(candidate)):
@@ -154,6 +170,8 @@ def _mergeable(axes: list[Axis], expressions: list[sympy.Expr]) -> tuple[Axis, A
         for inner in axes:
             if outer is inner or outer.reduced is not inner.reduced or 1 in (outer.extent, inner.extent):
                 continue
+            if outer.extent * inner.extent > MAX_EXTENT:
+                continue
             if all(_contiguous(e, outer.symbol, inner) for e in expressions):
                 return outer, inner
     return None
@@ -168,12 +186,12 @@ def _contiguous(expression: sympy.Expr, outer: sympy.Symbol, inner: Axis) -> boo
 
 
 def lift_opaque(kernel: Kernel) -> Kernel:
-    """Sub-expressions that are no digit leave the accesses and become values of their own."""
+    """Terms that are no multiple of an axis or a value leave the accesses and become values of their own."""
     lifted: dict[sympy.Expr, str] = {}
     body: list[Statement] = []
     for statement in kernel.body:
         if isinstance(statement, Load | Store):
-            opaque = {n for n in sympy.Add.make_args(statement.index) if n.atoms(FloorDiv, Modulo)}
+            opaque = {n for n in sympy.Add.make_args(statement.index) if _is_opaque(n)}
             for node in sorted((_strip(n)[1] for n in opaque), key=str):
                 if node not in lifted:
                     lifted[node] = f"tmp_index{len(lifted)}"
@@ -187,9 +205,16 @@ def lift_opaque(kernel: Kernel) -> Kernel:
     return kernel.with_body(tuple(body))
 
 
-def _strip(term: sympy.Expr) -> tuple[sympy.Integer, sympy.Expr]:
+def _is_opaque(term: sympy.Expr) -> bool:
     factor, rest = term.as_coeff_Mul()
-    return factor, rest
+    falling = bool(factor < 0) and bool(value_symbols(rest))
+    return falling or not (rest.is_Symbol or rest == 1)
+
+
+def _strip(term: sympy.Expr) -> tuple[sympy.Integer, sympy.Expr]:
+    """A positive factor and what it multiplies, but for axes, which may fall."""
+    factor, rest = term.as_coeff_Mul()
+    return (-factor, -rest) if factor < 0 and value_symbols(rest) else (factor, rest)
 
 
 def _rename(axes: list[Axis], kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import sympy
-
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.fold import cast_constant
-from tracer.rewrite.guards import index_of
+from tracer.rewrite.intervals import Intervals
 from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement
 from tracer.rewrite.simplify import substitute
 
@@ -51,7 +49,7 @@ def _value(statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, 
     if statement.op == "cast" and isinstance(constant := statement.args[0], Const):
         return cast_constant(constant, statement.dtype)
     if statement.op in ("lt", "le", "gt", "ge") and isinstance(limit := statement.args[1], Const):
-        bounds = _value_bounds(statement.args[0], defined, axes)
+        bounds = Intervals(axes, defined).operand(statement.args[0])
         if bounds is not None:
             low, high = bounds
             holds = {
@@ -63,26 +61,3 @@ def _value(statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, 
             if any(holds):
                 return Const(holds[0], "int1")
     return None
-
-
-def _value_bounds(
-    operand: Operand, defined: dict[str, Statement], axes: tuple[Axis, ...]
-) -> tuple[int, int] | None:
-    if (index := index_of(operand, defined)) is not None:
-        return _bounds(index.index, axes)
-    dtype = getattr(defined.get(operand), "dtype", "") if isinstance(operand, str) else ""
-    return (0, 2 ** int(dtype.removeprefix("uint")) - 1) if dtype.startswith("uint") else None
-
-
-def _bounds(expression: sympy.Expr, axes: tuple[Axis, ...]) -> tuple[int, int] | None:
-    """Least and greatest value of an affine index expression; None where it is not affine."""
-    low = high = 0
-    for axis in axes:
-        slope = expression.coeff(axis.symbol)
-        if not slope.is_Integer:
-            return None
-        reach = int(slope) * (axis.extent - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
-        expression = expression - slope * axis.symbol
-    expression = sympy.expand(expression)
-    return (low + int(expression), high + int(expression)) if expression.is_Integer else None

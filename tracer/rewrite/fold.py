@@ -12,7 +12,7 @@ from tracer.rewrite.types import is_float, promote
 _FOLD: dict[str, Callable[..., bool | int | float]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
-    "ge": operator.ge, "and": operator.and_, "or": operator.or_,
+    "ge": operator.ge, "minimum": min, "maximum": max, "and": operator.and_, "or": operator.or_,
 }  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def fold(op: str, args: Sequence[Operand]) -> Operand | None:
 
 
 def cast_constant(constant: Const, dtype: str) -> Const:
-    """A literal of another dtype, converted as Triton does: towards zero, and to true where it is not zero."""
+    """A literal of another dtype, converted as Triton does: towards zero, to true where not zero."""
     if is_float(dtype):
         return Const(float(constant.value), dtype)
     return Const(bool(constant.value) if dtype == "int1" else int(constant.value), dtype)

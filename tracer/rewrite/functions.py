@@ -95,8 +95,8 @@ UNARY = {"USub": "neg", "Invert": "not"}
 class Reduction:
     """Triton text of a reduction over `axis`, its identity, and the op that combines two partial results.
 
-    `flat` reduces a whole tile to a scalar, where Triton can; `enter` and `leave` convert the reduced tile and
-    the result; `helper` names a function that the text calls.
+    `flat` reduces a whole tile to a scalar, where Triton can; `enter` and `leave` convert the reduced tile
+    and the result; `helper` names a function that the text calls.
     """
 
     text: str

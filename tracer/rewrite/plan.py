@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tracer.rewrite.access import MAX_RANK, Access
-from tracer.rewrite.axes import Axis
+from tracer.rewrite.axes import MAX_EXTENT, Axis
 from tracer.rewrite.contract import Contraction, contraction
 from tracer.rewrite.errors import NoPlan, SteppedReduction
 from tracer.rewrite.ir import Compute, Index, Kernel, Load, Reduce, Scan, Store
@@ -65,6 +65,9 @@ def plan(
     Raises NoPlan where nothing fits the scratchpad with room for double buffering, SteppedReduction where a
     reduction that must see its axis whole can read it only element by element.
     """
+    for axis in axes:
+        if axis.extent > MAX_EXTENT:
+            raise NoPlan(reason=f"{axis.name} has {axis.extent} elements, and a coordinate has 32 bits")
     model = _Model(kernel, axes, accesses, varies, target)
     loops = any(a.reduced for a in axes) and not model.whole_only
     for whole in (True, False) if loops else (True,):
@@ -195,7 +198,7 @@ class _Model:
         return ok
 
     def rank(self, access: Access, blocks: dict[Axis, Sizes]) -> Sizes:
-        """Descriptor dims that the access needs once its dims of block 1 are joined (see `Access.settled`)."""
+        """Descriptor dims that the access needs once dims of block 1 are joined (see `Access.settled`)."""
         zero = np.zeros_like(next(iter(blocks.values())))
         wide, lanes = zero, zero + (not access.open_last)
         for dim in access.dims:

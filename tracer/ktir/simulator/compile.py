@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -276,11 +276,17 @@ def compile_function(
     compiler.block(block)
     if compiler.collective:
         compiler.line("if False: yield")
+    return finish_program(compiler, function, collective=compiler.collective)
+
+
+def finish_program(compiler: Compiler, function: func.FuncOp, *, collective: bool) -> Program:
+    """Turn the emitted lines into a Python function."""
     source = "\n".join(compiler.lines) + "\n"
-    filename = f"<ktir {function.sym_name.data} {next(_COUNTER)}>"
+    name = function.sym_name.data
+    filename = f"<ktir {name} {next(_COUNTER)}>"
     space = compiler.space
     exec(compile(source, filename, "exec"), space)  # noqa: S102
-    return Program(function.sym_name.data, space["program"], filename, compiler.ops, compiler.collective, source)
+    return Program(name, space["program"], filename, compiler.ops, collective, source)
 
 
-__all__ = ["EMITTERS", "Compiler", "Program", "Unsupported", "compile_function", "dense", "emits", "scf"]
+__all__ = ["EMITTERS", "Compiler", "Program", "Unsupported", "compile_function", "dense", "emits", "finish_program"]

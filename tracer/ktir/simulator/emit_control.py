@@ -67,8 +67,8 @@ def _while(compiler: Compiler, op: Operation) -> None:
     compiler.block(before)
     condition = before.last_op
     assert isinstance(condition, scf.ConditionOp)
-    assign(compiler, after.args, condition.arguments)
-    compiler.line(f"if not {compiler.use(condition.cond)}: break")
+    assign(compiler, after.args, condition.operands[1:])
+    compiler.line(f"if not {compiler.use(condition.operands[0])}: break")
     compiler.block(after)
     end = after.last_op
     if end is not None:

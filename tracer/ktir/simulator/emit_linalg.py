@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from xdsl.dialects import linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.linalg.ops import YieldOp
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from tracer.ktir.affine import evaluate
 from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element, is_tensor
 from tracer.ktir.simulator.linalg_ops import MATMULS, linalg_function
-from tracer.ktir.simulator.reductions import folds_output, reducer
+from tracer.ktir.simulator.reductions import Fold, folds_output, reducer
 from tracer.ktir.simulator.tensor_ops import tile_function
 
 
@@ -49,16 +50,18 @@ def _reduce(compiler: Compiler, op: Operation) -> None:
     dims = op.properties["dimensions"].get_values()  # type: ignore[attr-defined]
     body = compiler.vectorised(region, region.block.args)
     el = element(op.results[0].type)
-    # The body is a local function of the generated code, so it is handed over at run time.
-    fold = compiler.bind(lambda combine: reducer(region.block, el, combine), "f")
-    value, init = compiler.use(op.operands[0]), compiler.use(op.operands[1])
-    finish = compiler.bind(_finish_reduce, "f")
-    compiler.line(f"{compiler.define(op.results[0])} = {finish}({fold}({body}), {body}, {value}, {init}, {dims!r})")
+    finish = compiler.bind(_reduction(reducer(region.block, el), tuple(dims)), "f")
+    compiler.line(f"{compiler.define(op.results[0])} = {finish}({body}, {compiler.uses(op.operands)})")
 
 
-def _finish_reduce(fold: Any, combine: Any, value: Tensor, init: Tensor, dims: Sequence[int]) -> Tensor:
-    folded = fold(value, dims)
-    return init if folded is None else combine(folded, init)
+def _reduction(fold: Fold, dims: tuple[int, ...]) -> Callable[..., Tensor]:
+    """`reduce(combine, value, init)`: the body of the reduction is a local function of the generated code."""
+
+    def run(combine: Any, value: Tensor, init: Tensor) -> Tensor:
+        folded = fold(combine, value, dims)
+        return init if folded is None else combine(folded, init)
+
+    return run
 
 
 def _reduce_many(compiler: Compiler, op: Operation) -> None:
@@ -192,12 +195,12 @@ def _generic(compiler: Compiler, op: Operation) -> None:
         combine_op, _ = folded
         body = compiler.vectorised(op.body, block.args, stop=combine_op)
         combine: Any = tile_function(combine_op)
-        fold = reducer_of(combine_op, els[0], combine)
+        fold = reducer_of(combine_op, els[0])
 
         def reducing(run: Callable[..., Any], *tiles: Any) -> Tensor:
             spaces = [f(t) for f, t in zip(spread, tiles, strict=True)]
             value = run(*spaces).expand(extents)
-            value = fold(value, reduced)
+            value = fold(combine, value, reduced)
             for d in sorted(reduced):
                 value = value.unsqueeze(d)
             return finish[0](combine(value, spaces[-1])).to(els[0].dtype)
@@ -220,15 +223,12 @@ def _generic(compiler: Compiler, op: Operation) -> None:
     _call_generic(compiler, op, stepwise, body, values)
 
 
-def reducer_of(op: Operation, el: Any, combine: Any) -> Callable[[Tensor, Sequence[int]], Any]:
+def reducer_of(op: Operation, el: Any) -> Fold:
     """The fold of one combining op, through a body that holds nothing else."""
-    from xdsl.dialects.linalg.ops import YieldOp
-    from xdsl.ir import Block
-
     block = Block(arg_types=[v.type for v in op.operands])
     clone = op.clone(dict(zip(op.operands, block.args, strict=True)))
     block.add_ops([clone, YieldOp(*clone.results)])
-    return reducer(block, el, combine)
+    return reducer(block, el)
 
 
 def _at(value: Any, dims: Sequence[int], point: Sequence[int]) -> Any:

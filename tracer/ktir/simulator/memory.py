@@ -32,6 +32,7 @@ class Buffer:
         self.stored = stored
         self.initialized = initialized
         self.core = core
+        self.loaded = True
         self.writers: Tensor | None = None
         self.readers: Tensor | None = None
 
@@ -58,9 +59,11 @@ class Pointer:
         self.offset = offset
 
     def __add__(self, other: object) -> Pointer:
-        if not isinstance(other, int):
+        if isinstance(other, Tensor):
+            other = other.numpy()
+        if isinstance(other, Pointer):
             raise Fault("KT216", "two pointers cannot be added")
-        return Pointer(self.buffer, self.offset + other)
+        return Pointer(self.buffer, self.offset + other)  # type: ignore[operator]
 
     __radd__ = __add__
 

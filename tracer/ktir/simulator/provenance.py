@@ -18,6 +18,14 @@ def stored_arguments(function: func.FuncOp) -> tuple[int, ...]:
     return pointer_arguments(function, ktdp.StoreOp)
 
 
+def loaded_arguments(function: func.FuncOp) -> tuple[int, ...]:
+    """As `stored_arguments`, for loads and the index views of indirect tiles."""
+    found = set(pointer_arguments(function, ktdp.LoadOp))
+    if any(isinstance(op, ktdp.ConstructIndirectAccessTileOp) for op in function.walk()):
+        found |= set(viewed_arguments(function))
+    return tuple(sorted(found))
+
+
 def viewed_arguments(function: func.FuncOp) -> tuple[int, ...]:
     """As `stored_arguments`, for every memory view, index views of indirect tiles included."""
     return pointer_arguments(function, ktdp.ConstructMemoryViewOp)

@@ -91,12 +91,15 @@ def _fold(name: str, el: Element) -> Callable[[Tensor, Sequence[int]], Tensor] |
     return None
 
 
-def reducer(block: Block, el: Element, combine: Combiner) -> Callable[[Tensor, Sequence[int]], Tensor | None]:
-    """A function that folds axes of a tile with the body of a reduction; None where an axis is empty."""
+Fold = Callable[[Combiner, Tensor, Sequence[int]], "Tensor | None"]
+
+
+def reducer(block: Block, el: Element) -> Fold:
+    """`fold(combine, tile, axes)` with the body of a reduction; None where an axis is empty."""
     name = combiner_name(block)
     fold = _fold(name, el) if name else None
 
-    def apply(value: Tensor, axes: Sequence[int]) -> Tensor | None:
+    def apply(combine: Combiner, value: Tensor, axes: Sequence[int]) -> Tensor | None:
         if any(value.shape[a] == 0 for a in axes):
             return None
         if fold is not None:

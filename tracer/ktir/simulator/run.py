@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.simulator.compile import Program, compile_function
 from tracer.ktir.simulator.dtypes import element, rounder, wrap
+from tracer.ktir.simulator.lanes_run import LaneProgram, run_lanes
 from tracer.ktir.simulator.memory import Buffer, Pointer
-from tracer.ktir.simulator.provenance import stored_arguments
+from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session, arguments_of
 from tracer.ktir.text import parse, with_source
@@ -103,6 +104,7 @@ class Function:
         self.op = op
         self.name = op.sym_name.data
         self._program: Program | None = None
+        self.lanes: LaneProgram | None | bool = None
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -129,6 +131,11 @@ class Function:
         """Positions of the arguments that the function may store to."""
         return stored_arguments(self.op)
 
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        """Positions of the arguments that the function may load from."""
+        return loaded_arguments(self.op)
+
     def run(
         self,
         args: Sequence[Any] = (),
@@ -151,13 +158,21 @@ class Function:
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
-        session, buffers, values = self._prepare(
-            args, grid, inplace, sanitize, uninitialized, memory, lx, target, self.program
-        )
-        try:
-            returned = run_cores(session, values)
-        except KtirError as error:
-            raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
+        def prepared(program: Program, in_place: bool) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
+            return self._prepare(args, grid, in_place, sanitize, uninitialized, memory, lx, target, program)
+
+        # Lanes may give up half-way, so they run on copies, which an in-place run takes over at the end.
+        fast = None if memory or lx else run_lanes(self, lambda program: prepared(program, False))
+        if fast is not None:
+            session, buffers, returned = fast
+            if inplace:
+                buffers = [_written_back(b, a) for b, a in zip(buffers, args, strict=True)]
+        else:
+            session, buffers, values = prepared(self.program, inplace)
+            try:
+                returned = run_cores(session, values)
+            except KtirError as error:
+                raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
         found = session.diagnostics()
         if sanitize:
             from tracer.ktir.simulator.checks import after_run
@@ -191,7 +206,7 @@ class Function:
         parameters = self.op.body.block.args
         if len(values) != len(parameters):
             raise KtirError([at(self.op, "KT216", f"{len(parameters)} arguments are needed, {len(values)} given")])
-        stored = set(self.stored)
+        stored, loaded = set(self.stored), set(self.loaded)
         storages = {v.untyped_storage().data_ptr() for i, v in enumerate(values) if i in stored and isinstance(v, Tensor)}
         buffers: list[ArgumentBuffer | None] = []
         passed: list[Any] = []
@@ -207,6 +222,7 @@ class Function:
             held = ArgumentBuffer(name, value, copy=i in stored and not inplace)
             held.buffer.stored = i in stored or shared
             held.buffer.initialized = i not in set(uninitialized)
+            held.buffer.loaded = i in loaded
             buffers.append(held)
             session.buffers.append(held.buffer)
             passed.append(Pointer(held.buffer))
@@ -223,6 +239,15 @@ class Function:
                 raise KtirError([at(self.op, "KT216", f"argument {name} is {type_}, but a float is given")])
             return wrap(int(value), element(type_).bits)
         return rounder(element(type_))(float(value))
+
+
+def _written_back(held: ArgumentBuffer | None, value: Any) -> ArgumentBuffer | None:
+    if held is None or not held.buffer.stored:
+        return held
+    target = ArgumentBuffer(held.buffer.name, arguments_of([value])[0], copy=False)
+    target.buffer.data.copy_(held.buffer.data)
+    target.buffer.writers, target.buffer.stored = held.buffer.writers, True
+    return target
 
 
 class ArgumentBuffer:

@@ -18,7 +18,8 @@ from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp
 from tracer.ktir.simulator.compile import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.memory import Buffer, Pointer, retyped
+from tracer.ktir.simulator.lanes import Lanes
+from tracer.ktir.simulator.memory import Buffer, Pointer, retyped, span
 from tracer.target import SpyreTarget
 
 WARNINGS = {"KT208", "KT209", "KT217"}
@@ -84,6 +85,19 @@ class Session:
         wide = (self._spans[key][1] - self._spans[key][0] + 1) * size
         if wide > self.target.span_bytes:
             self.report("KT209", f"{buffer.name}: one core reaches over {wide} bytes, more than {self.target.span_bytes}")
+
+    def reached(
+        self, buffer: Buffer, first: np.ndarray, shape: Sequence[int], strides: Sequence[int], lanes: Lanes
+    ) -> None:
+        """As `accessed`, for one window per lane."""
+        if buffer.numel * buffer.data.element_size() <= self.target.span_bytes:
+            return
+        for core in np.unique(lanes.cores):
+            self.core = int(core)
+            mine = first[lanes.cores == core] - buffer.base
+            low, _ = span(int(mine.min()), shape, strides)
+            _, high = span(int(mine.max()), shape, strides)
+            self.accessed(buffer, low, high)
 
     def typed(self, buffer: Buffer, el: Element) -> Buffer:
         """The buffer under an element type of the same width (bytes as bools and back)."""

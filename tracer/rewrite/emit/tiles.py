@@ -88,8 +88,8 @@ class Tiles:
         """Loads that only contractions read keep memory's dims: the contraction permutes once."""
         found: dict[str, tuple[Axis, ...]] = {}
         for access in self.accesses:
-            name, axes = access.statement.name, access.axes
-            plain = all(dim.axis for dim in access.dims) and not access.lanes(self.blocks)
+            name, axes = access.statement.name, tuple(dim.axis for dim in access.dims if dim.axis)
+            plain = all(dim.axis or dim.steps for dim in access.dims) and not access.lanes(self.blocks)
             if (
                 plain
                 and self.tile(frozenset(axes))

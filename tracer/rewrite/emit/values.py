@@ -32,7 +32,7 @@ def compute_text(tiles: Tiles, statement: Compute) -> str:
 
 
 def _mean_extent(tiles: Tiles, statement: Compute) -> str | None:
-    """A sum divided by the number of its terms (or one less, as a variance) divides by the runtime extents."""
+    """A sum divided by the number of its terms (or one less: a variance) divides by the runtime extents."""
     source, divisor = statement.args
     if isinstance(source, str) and isinstance(divisor, Const):
         origin = tiles.defined[source]
@@ -95,7 +95,8 @@ def _expression(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) ->
     if expression.is_Symbol:
         axis = next((a for a in tiles.axes if a.symbol == expression), None)
         if axis is None:
-            return tiles.text(expression.name, want)
+            text = tiles.text(expression.name, want)
+            return f"{text}.to(tl.int32)" if tiles.dtype(expression.name) == "int1" else text
         if tiles.blocks[axis] == 1:
             return axis.name
         return tiles.widen(f"{axis.name}_index", (axis,), want)

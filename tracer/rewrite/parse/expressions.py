@@ -58,6 +58,8 @@ class Expressions:
                 return self.eval(inner, name)
             case ast.UnaryOp(op=op, operand=operand):
                 return self.unary(type(op).__name__, self.eval(operand), name)
+            case ast.BinOp(op=ast.Add()) if (extreme := _extreme(node)) is not None:
+                return self.compute(extreme[0], [self.eval(part) for part in extreme[1:]], name)
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(type(op).__name__, self.eval(left), self.eval(right), name)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
@@ -277,7 +279,7 @@ class Expressions:
     def index(self, node: ast.expr) -> sympy.Expr:
         """An index expression; values inside it become symbols of their names."""
         match node:
-            case ast.BinOp(left=left, op=op, right=right):
+            case ast.BinOp(left=left, op=op, right=right) if _extreme(node) is None:
                 return self.index_arithmetic(type(op).__name__, self.index(left), self.index(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self.index(operand)
@@ -357,6 +359,22 @@ class Expressions:
     def unsupported(self, what: str) -> UnsupportedSyntax:
         """The refusal of a construct, with the current line."""
         return UnsupportedSyntax(what=what, line=self.state.line)
+
+
+def _extreme(node: ast.expr) -> tuple[str, ast.expr, ast.expr] | None:
+    """`a * (a <= b) + b * (b < a)`, as Inductor prints an integer minimum (or, with `>=`, a maximum)."""
+    match node:
+        case ast.BinOp(
+            left=ast.BinOp(
+                left=a,
+                op=ast.Mult(),
+                right=ast.Compare(left=a2, ops=[ast.LtE() | ast.GtE() as op], comparators=[b]),
+            ),
+            op=ast.Add(),
+            right=ast.BinOp(left=b2, op=ast.Mult(), right=ast.Compare()),
+        ) if ast.dump(a) == ast.dump(a2) and ast.dump(b) == ast.dump(b2):
+            return ("minimum" if isinstance(op, ast.LtE) else "maximum"), a, b
+    return None
 
 
 def _is_index(value: object) -> bool:

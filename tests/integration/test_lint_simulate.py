@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+GOOD = """module {
+  func.func @double(%source: index, %target: index) attributes {grid = [2]} {
+    %core = ktdp.get_compute_tile_id : index
+    %c4 = arith.constant 4 : index
+    %from = ktdp.construct_memory_view %source, sizes: [8], strides: [1] \
+{coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 7 >= 0)>, \
+memory_space = #ktdp.memory_space<global>} : memref<8xf32>
+    %to = ktdp.construct_memory_view %target, sizes: [8], strides: [1] \
+{coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 7 >= 0)>, \
+memory_space = #ktdp.memory_space<global>} : memref<8xf32>
+    %x = arith.muli %core, %c4 : index
+    %a = ktdp.construct_access_tile %from[%x] {access_tile_order = affine_map<(d0) -> (d0)>, \
+access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>} : memref<8xf32> -> !ktdp.access_tile<4xindex>
+    %v = ktdp.load %a : !ktdp.access_tile<4xindex> -> tensor<4xf32>
+    %w = arith.addf %v, %v : tensor<4xf32>
+    %b = ktdp.construct_access_tile %to[%x] {access_tile_order = affine_map<(d0) -> (d0)>, \
+access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>} : memref<8xf32> -> !ktdp.access_tile<4xindex>
+    ktdp.store %w, %b : tensor<4xf32>, !ktdp.access_tile<4xindex>
+    return
+  }
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "double.ktir"
+    path.write_text(GOOD)
+    return path
+
+
+def test_good_text_has_no_findings(harvest, file):
+    outcome = harvest("lint", file)
+    assert (outcome.code, outcome.out) == (0, "")
+
+
+def test_bad_text_is_named_with_file_and_line(harvest, file):
+    file.write_text(GOOD.replace("arith.muli %core", "arith.muli %nobody"))
+    outcome = harvest("lint", file)
+    assert outcome.code == 1
+    assert "double.ktir:7:" in outcome.out
+
+
+def test_findings_as_json(harvest, file):
+    file.write_text("module {")
+    findings = json.loads(harvest("lint", file, "--json").out)
+    assert findings[0]["code"].startswith("KT1")
+
+
+def test_simulate_makes_arguments_up(harvest, file):
+    outcome = harvest("simulate", file)
+    assert outcome.code == 0
+    assert outcome.out.startswith("double on 2 cores\ntarget: float32[8] ")
+
+
+def test_simulate_takes_arguments(harvest, file, tmp_path):
+    import numpy
+
+    numpy.save(tmp_path / "x.npy", numpy.arange(8, dtype=numpy.float32))
+    outcome = harvest("simulate", file, "--arg", f"source={tmp_path / 'x.npy'}", "--json")
+    assert json.loads(outcome.out)["outputs"]["target"]["values"] == [2.0 * value for value in range(8)]
+
+
+def test_a_fault_is_an_error(harvest, file):
+    outcome = harvest("simulate", file, "--arg", "source=f32[5]")
+    assert outcome.code == 1
+    assert "KT203" in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("spec", ["nobody=f32[8]", "source", "source=f99[8]", "source=no-such-file"])
+def test_a_wrong_argument_is_one_sentence(harvest, file, spec):
+    outcome = harvest("simulate", file, "--arg", spec)
+    assert outcome.code == 4
+    assert outcome.err.startswith("HV902 ")
+
+
+def test_a_missing_file_is_one_sentence(harvest):
+    for command in ("lint", "simulate"):
+        outcome = harvest(command, "no-such-file.ktir")
+        assert outcome.code == 4
+        assert outcome.err.startswith("HV901 ")

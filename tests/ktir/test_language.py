@@ -1,0 +1,160 @@
+"""What the text may look like, and what is said about text that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tracer.ktir.diagnostics import KtirError
+from tracer.ktir.simulator import Module
+from tracer.ktir.text import parse, print_module
+from tracer.ktir.verifier import public_parser_findings, verify
+
+Text = Callable[..., str]
+
+
+def doubled(through: Text, body: str, header: str = "") -> list[float]:
+    text = through(body, 4, "f32", "f32", header=header)
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    return Module.parse(text).function().run([x, torch.zeros(4)]).outputs[0].tolist()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # scf.if with else and results
+        "%t = arith.constant true\n%y = scf.if %t -> (tensor<4xf32>) {\n%z = arith.addf %x, %x : tensor<4xf32>\nscf.yield %z : tensor<4xf32>\n} else {\nscf.yield %x : tensor<4xf32>\n}",
+        # else on its own line
+        "%t = arith.constant false\n%y = scf.if %t -> (tensor<4xf32>)\n{\nscf.yield %x : tensor<4xf32>\n}\nelse\n{\n%z = arith.addf %x, %x : tensor<4xf32>\nscf.yield %z : tensor<4xf32>\n}",
+        # generic form
+        '%y = "arith.addf"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>',
+        # one-line region
+        "%c1 = arith.constant 1 : index\n%y = scf.for %i = %c0 to %c1 step %c1 iter_args(%a = %x) -> (tensor<4xf32>) { %z = arith.addf %a, %x : tensor<4xf32> scf.yield %z : tensor<4xf32> }",
+        # bundled results
+        "%c1 = arith.constant 1 : index\n%r:2 = scf.for %i = %c0 to %c1 step %c1 iter_args(%a = %x, %b = %x) -> (tensor<4xf32>, tensor<4xf32>) {\nscf.yield %a, %b : tensor<4xf32>, tensor<4xf32>\n}\n%y = arith.addf %r#0, %r#1 : tensor<4xf32>",
+        # names with dots, dollars and signs
+        "%c-1 = arith.constant -1 : index\n%c = arith.constant 100 : index\n%p.q$ = arith.addf %x, %x : tensor<4xf32>\n%c1 = arith.constant 1 : index\n%k = arith.addi %c-1, %c1 : index\n%y = scf.for %i = %k to %c1 step %c1 iter_args(%a = %x) -> (tensor<4xf32>) {\nscf.yield %p.q$ : tensor<4xf32>\n}",
+        # generic with map aliases and a block label of its own
+        "%e = tensor.empty() : tensor<4xf32>\n%y = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = [\"parallel\"]} ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {\n^body(%p: f32, %q: f32, %o: f32):\n%s = arith.addf %p, %q : f32\nlinalg.yield %s : f32\n} -> tensor<4xf32>",
+        # while
+        "%c1 = arith.constant 1 : index\n%n, %y = scf.while (%i = %c0, %a = %x) : (index, tensor<4xf32>) -> (index, tensor<4xf32>) {\n%g = arith.cmpi slt, %i, %c1 : index\nscf.condition(%g) %i, %a : index, tensor<4xf32>\n} do {\n^bb0(%j: index, %b: tensor<4xf32>):\n%k = arith.addi %j, %c1 : index\n%z = arith.addf %b, %b : tensor<4xf32>\nscf.yield %k, %z : index, tensor<4xf32>\n}",
+        # map and named ops
+        "%e = tensor.empty() : tensor<4xf32>\n%y = linalg.map { arith.addf } ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>)",
+        "%e = tensor.empty() : tensor<4xf32>\n%two = arith.constant dense<0.5> : tensor<4xf32>\n%y = linalg.div ins(%x, %two : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>",
+        # dynamic tensor.empty, insert_slice, concat
+        "%n = arith.constant 4 : index\n%e = tensor.empty(%n) : tensor<?xf32>\n%d = arith.addf %x, %x : tensor<4xf32>\n%s = tensor.extract_slice %d[0] [2] [1] : tensor<4xf32> to tensor<2xf32>\n%t = tensor.extract_slice %d[2] [2] [1] : tensor<4xf32> to tensor<2xf32>\n%y = tensor.concat dim(0) %s, %t : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>",
+        "%d = arith.addf %x, %x : tensor<4xf32> loc(\"a.py\":1:2)\n%y = tensor.insert_slice %d into %x[0] [4] [1] : tensor<4xf32> into tensor<4xf32>",
+        # generate reads its tensor
+        "%d = arith.addf %x, %x fastmath<contract> : tensor<4xf32>\n%y = tensor.generate {\n^bb0(%i: index):\n%v = tensor.extract %d[%i] : tensor<4xf32>\ntensor.yield %v : f32\n} : tensor<4xf32>",
+    ],
+)  # fmt: skip
+def test_forms_that_double(through: Text, body: str) -> None:
+    header = "#map = affine_map<(d0) -> (d0)>"
+    assert doubled(through, body, header) == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_forms_print_and_parse_alike(through: Text) -> None:
+    body = "%c1 = arith.constant 1 : index\n%r:2 = scf.for %i = %c0 to %c1 step %c1 iter_args(%a = %x, %b = %x) -> (tensor<4xf32>, tensor<4xf32>) {\nscf.yield %a, %b : tensor<4xf32>, tensor<4xf32>\n}\n%y = arith.addf %r#0, %r#1 : tensor<4xf32>"
+    text = print_module(parse(through(body, 4, "f32", "f32")))
+    assert "#0" not in text
+    assert "%r_0, %r_1 = scf.for" in text
+    assert print_module(parse(text)) == text
+
+
+def test_calls_are_followed() -> None:
+    text = """
+module {
+  func.func private @twice(%v: index) -> index {
+    %w = arith.addi %v, %v : index
+    return %w : index
+  }
+  func.func @kernel(%out: index) attributes {grid = [1]} {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %n = func.call @twice(%c2) : (index) -> index
+    %i = arith.index_cast %n : index to i32
+    %t = tensor.splat %i : tensor<1xi32>
+    %v = ktdp.construct_memory_view %out, sizes: [1], strides: [1] {coordinate_set = affine_set<(d0) : (d0 == 0)>, memory_space = #ktdp.memory_space<global>} : memref<1xi32>
+    %b = ktdp.construct_access_tile %v[%c0] {access_tile_order = affine_map<(d0) -> (d0)>, access_tile_set = affine_set<(d0) : (d0 == 0)>} : memref<1xi32> -> !ktdp.access_tile<1xindex>
+    ktdp.store %t, %b : tensor<1xi32>, <1xindex>
+    return
+  }
+}
+"""
+    assert Module.parse(text).function("kernel").run([torch.zeros(1, dtype=torch.int32)]).outputs[0].item() == 4
+
+
+def test_two_lanes_reduce_together(through: Text) -> None:
+    body = """
+    %i = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi32>
+    %low = arith.constant dense<0xFF800000> : tensor<f32>
+    %none = arith.constant dense<-1> : tensor<i32>
+    %m, %k = linalg.reduce ins(%x, %i : tensor<4xf32>, tensor<4xi32>) outs(%low, %none : tensor<f32>, tensor<i32>) dimensions = [0]
+      (%a: f32, %ai: i32, %b: f32, %bi: i32) {
+        %g = arith.cmpf ogt, %b, %a : f32
+        %v = arith.select %g, %b, %a : f32
+        %w = arith.select %g, %bi, %ai : i32
+        linalg.yield %v, %w : f32, i32
+      }
+    %s = tensor.extract %k[] : tensor<i32>
+    %f = arith.sitofp %s : i32 to f32
+    %y = tensor.splat %f : tensor<4xf32>"""
+    text = through(body, 4, "f32", "f32")
+    out = Module.parse(text).function().run([torch.tensor([1.0, 7.0, 3.0, 4.0]), torch.zeros(4)]).outputs[0]
+    assert out.tolist() == [1.0] * 4
+    assert print_module(parse(print_module(parse(text)))) == print_module(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("memory_space = #ktdp.memory_space<global>", "memory_space = #ktdp.memory_space<HBM>", "KT101"),
+        ("memory_space = #ktdp.memory_space<global>", 'memory_space = "HBM"', "KT101"),
+        ("memory_space = #ktdp.memory_space<global>}", "memory_space = #ktdp.memory_space<global>", "KT101"),
+        ("grid = [2]", "grid = [0]", "KT111"),
+        ("grid = [2]", "grid = [33]", "KT111"),
+        ("grid = [2]", "grid = [1, 1, 1, 1]", "KT111"),
+        ("grid = [2]", "grid = array<i64: 2>", "KT111"),
+        ("arith.addf %x, %x", "arith.frobnicate %x, %x", "KT101"),
+        ("arith.addf %x, %x", "arith.addf %x, %nope", "KT103"),
+        ("%y = arith.addf", "%y = tt.addf", "KT101"),
+        ("-> tensor<4x64xf16>", "-> tensor<8x64xf16>", "KT101"),
+        ("sizes: [12, 64], strides: [64, 1]", "sizes: [12, 64], strides: [64]", "KT102"),
+        ("sizes: [12, 64]", "sizes: [12, 65]", "KT102"),
+        ("!ktdp.access_tile<4x64xindex>", "!ktdp.access_tile<4x64xf16>", "KT101"),
+        ("-d0 + 3 >= 0", "-d0 + 5 >= 0", "KT113"),
+        ("-d0 + 3 >= 0", "-d9 + 3 >= 0", "KT101"),
+        ("%row = arith.muli %t, %extent : index", "%t = arith.muli %t, %extent : index", "KT101"),
+    ],
+)
+def test_wrong_text_is_named_with_its_line(elementwise: Text, old: str, new: str, code: str) -> None:
+    text = elementwise(12, 64, 4, 2)
+    assert old in text
+    wrong = text.replace(old, new)
+    with pytest.raises(KtirError) as error:
+        Module.parse(wrong, "kernel.ktir")
+    found = error.value.diagnostics[0]
+    assert found.code == code, str(error.value)
+    assert found.filename == "kernel.ktir"
+    assert found.line >= next(i for i, line in enumerate(wrong.splitlines(), 1) if new.split("\n")[0] in line)
+    assert found.source
+
+
+def test_element_types_of_tile_and_tensor_agree(elementwise: Text) -> None:
+    text = elementwise(4, 64, 4, 1).replace("tensor<4x64xf16>", "tensor<4x64xbf16>")
+    assert {d.code for d in verify(parse(text))} == {"KT114"}
+
+
+def test_what_the_public_parser_misreads_is_a_warning(through: Text) -> None:
+    body = "%w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>\n%y = arith.addf %x, %x : tensor<4xf32>"
+    found = public_parser_findings(parse(through(body, 4, "f32", "f32")))
+    assert [d.code for d in found] == ["KT401"]
+    assert public_parser_findings(parse(through("%y = arith.addf %x, %x : tensor<4xf32>", 4, "f32", "f32"))) == []
+
+
+def test_an_open_string_does_not_hang() -> None:
+    with pytest.raises(KtirError) as error:
+        parse('module attributes {a = "' + "x" * 5000 + "\n}")
+    assert error.value.code == "KT101"

@@ -1,0 +1,109 @@
+"""Tile ids, views, tiles, loads and stores on lanes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineMap, AffineSet
+
+from tracer.ktir import dialect as ktdp
+from tracer.ktir.affine import Box, permutation, set_box
+from tracer.ktir.simulator.compile import Unsupported
+from tracer.ktir.simulator.dtypes import element
+from tracer.ktir.simulator.emit_ktdp import _access_tile, _defining, _view
+from tracer.ktir.simulator.lanes import Bail, Lanes, load, store
+from tracer.ktir.simulator.lanes_compile import LaneCompiler, lane_emits
+from tracer.ktir.simulator.memory import Pointer, View
+
+
+@lane_emits("ktdp.get_compute_tile_id")
+def _tile_id(compiler: LaneCompiler, op: Operation) -> None:
+    for axis, result in enumerate(op.results):
+        compiler.line(f"{compiler.define(result)} = {compiler.lanes}.coordinate({axis}, session.grid)")
+
+
+@lane_emits("ktdp.construct_memory_view")
+def _lane_view(compiler: LaneCompiler, op: Operation) -> None:
+    assert isinstance(op, ktdp.ConstructMemoryViewOp)
+    if compiler.varying & {*op.sizes, *op.strides} or op.memory_space.is_local:
+        raise Unsupported("views of varying extent, or of scratchpads")
+    # The base emitter builds the view at one offset; do so at the lowest and the highest of the lanes.
+    low, high = f"low{len(compiler.lines)}", f"high{len(compiler.lines)}"
+    pointer = compiler.use(op.pointer)
+    for name, end in ((low, _lowest), (high, _highest)):
+        compiler.line(f"{name} = {compiler.bind(end, 'f')}({pointer})")
+        kept = compiler.names[op.pointer]
+        compiler.names[op.pointer] = name
+        _view(compiler, op)
+        compiler.line(f"{name} = {compiler.names[op.view]}")
+        compiler.names[op.pointer] = kept
+    compiler.line(f"{compiler.names[op.view]} = {compiler.bind(_at_offsets, 'f')}({low}, {high}, {pointer})")
+
+
+def _lowest(pointer: Any) -> Pointer:
+    if not isinstance(pointer, Pointer):
+        raise Bail
+    return Pointer(pointer.buffer, int(np.min(pointer.offset)))
+
+
+def _highest(pointer: Pointer) -> Pointer:
+    return Pointer(pointer.buffer, int(np.max(pointer.offset)))
+
+
+def _at_offsets(low: View, high: View, pointer: Pointer) -> View:
+    if not (low.inside and high.inside):
+        raise Bail
+    return replace(low, offset=pointer.offset)
+
+
+@lane_emits("ktdp.construct_access_tile")
+def _lane_tile(compiler: LaneCompiler, op: Operation) -> None:
+    _access_tile(compiler, op)
+
+
+def _box(points: AffineSet, order: AffineMap) -> tuple[Box, tuple[int, ...]]:
+    box = set_box(points) if not points.num_symbols else None
+    axes = permutation(order)
+    if box is None or axes is None:
+        raise Unsupported("tiles that are no ordered box")
+    return box, axes
+
+
+@lane_emits("ktdp.load")
+def _load(compiler: LaneCompiler, op: Operation) -> None:
+    assert isinstance(op, ktdp.LoadOp)
+    tile = _defining(op)
+    if tile is None or element(tile.base.type).name != element(op.result.type).name:
+        raise Unsupported("indirect loads on lanes")
+    box, axes = _box(tile.access_tile_set.data, tile.access_tile_order.data)
+    lo, extents = box.lo, box.shape
+    order = [0, *(a + 1 for a in axes)] if axes != tuple(range(len(axes))) else None
+
+    def run(session: Any, coordinates: Any, lanes: Lanes) -> Tensor:
+        out = load(session, coordinates, lanes, lo, extents)
+        return out if order is None else out.permute(order)
+
+    compiler.line(
+        f"{compiler.define(op.result)} = {compiler.bind(run, 'f')}(session, {compiler.use(op.tile)}, {compiler.lanes})"
+    )
+
+
+@lane_emits("ktdp.store")
+def _store(compiler: LaneCompiler, op: Operation) -> None:
+    assert isinstance(op, ktdp.StoreOp)
+    tile = _defining(op)
+    if tile is None or element(tile.base.type).name != element(op.data.type).name:
+        raise Unsupported("indirect stores on lanes")
+    box, axes = _box(tile.access_tile_set.data, tile.access_tile_order.data)
+    lo, extents = box.lo, box.shape
+    inverse = [0, *(i + 1 for i in sorted(range(len(axes)), key=axes.__getitem__))]
+
+    def run(session: Any, value: Tensor, coordinates: Any, lanes: Lanes) -> None:
+        store(session, value.permute(inverse), coordinates, lanes, lo, extents)
+
+    data = compiler.spread(op.data)
+    compiler.line(f"{compiler.bind(run, 'f')}(session, {data}, {compiler.use(op.tile)}, {compiler.lanes})")

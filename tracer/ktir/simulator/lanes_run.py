@@ -1,0 +1,73 @@
+"""Deciding whether a function runs on lanes, and running it there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects import scf
+
+from tracer.ktir.simulator.compile import Program, Unsupported
+from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.lanes import Bail, Lanes
+from tracer.ktir.simulator.lanes_analysis import batchable, expandable
+from tracer.ktir.simulator.liveness import peak
+
+if TYPE_CHECKING:
+    from tracer.ktir.simulator.run import Function
+
+log = logging.getLogger(__name__)
+
+WORKING_SET = 4 << 20
+"""Bytes of live tiles that all lanes together may hold; more would leave the caches."""
+
+
+@dataclass(frozen=True)
+class LaneProgram:
+    """A function compiled for lanes, and how many of them run together."""
+
+    program: Program
+    limit: int
+    whole: bool
+    """Whether the cores themselves may all be lanes at once: their tiles live in loops that are expanded."""
+
+
+def plan(function: Function) -> LaneProgram | None:
+    """Compile for lanes; None where that is not possible or not worth it."""
+    from tracer.ktir.simulator.lanes_compile import compile_lanes
+
+    if not batchable(function.op):
+        return None
+    live, _ = peak(function.op)
+    limit = max(1, WORKING_SET // max(live, 1))
+    if limit < 4:
+        return None
+    whole = any(expandable(op) and op.parent_op() is function.op for op in function.op.walk() if isinstance(op, scf.ForOp))
+    try:
+        return LaneProgram(compile_lanes(function.module.module, function.op), limit, whole)
+    except Unsupported as reason:
+        log.debug("%s runs core by core: %s", function.name, reason)
+        return None
+
+
+def run_lanes(function: Function, prepare: Callable[[Program], Any]) -> tuple[Any, Any, list[tuple[Any, ...]]] | None:
+    """Session, buffers and an empty list of returned values, or None where the function must run core by core."""
+    if function.lanes is None:
+        function.lanes = plan(function) or False
+    if not isinstance(function.lanes, LaneProgram):
+        return None
+    program = function.lanes
+    session, buffers, values = prepare(program.program)
+    step = session.cores if program.whole else min(program.limit, session.cores)
+    try:
+        for start in range(0, session.cores, step):
+            cores = np.arange(start, min(start + step, session.cores))
+            program.program.run(session, Lanes(cores, program.limit), *values)
+    except (Bail, Fault, RuntimeError, ValueError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
+        # Whatever it was, running core by core will name it, or do without lanes.
+        log.debug("%s runs core by core: %r", function.name, reason)
+        return None
+    return session, buffers, []

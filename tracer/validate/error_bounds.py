@@ -1,0 +1,253 @@
+"""A bound on the rounding error of every element that an oracle computes, from a running error analysis.
+
+The oracle runs in float64. Beside each of its tensors goes a bound on how far a computation of the same formula
+may be off that rounds every operation to the kernel's arithmetic (float32). The rules are the textbook ones
+(Wilkinson's running error analysis; Higham, Accuracy and Stability of Numerical Algorithms, chapters 2 to 4):
+
+* data movement: the bound moves with the data; inputs are exact, so that copies, integers and bools stay exact;
+* an elementwise function: how far the result moves when each operand moves by its bound, plus one rounding of
+  the result (four units for functions that hardware only approximates: the CUDA programming guide's tables give
+  at most 4 ulp for those that kernels call);
+* a sum of n terms, or a contraction over n: gamma(n) times the sum of the terms' absolute values, plus what the
+  terms' own bounds add up to.
+
+Bounds say nothing about any kernel: a kernel is compared with the oracle, and the bound is of the oracle's
+formula.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils.weak import WeakIdKeyDictionary
+
+from tracer.validate.error_rules import (
+    CONTRACTIONS, EXACT, FILLERS, MOVES, ROUNDED_ONCE, SCALED_ARGUMENT, SELECTIONS, SUMS, TRANSCENDENTAL,
+)  # fmt: skip
+
+APPROXIMATED = 4
+"""Units in the last place that a function costs which hardware approximates."""
+
+_CONFIDENCE = 8.0
+"""The lambda of Higham and Mary (2019), theorem 2.4: with it an error beyond lambda sqrt(n) u has a probability
+below 2 exp(-lambda^2 / 2), 3e-14 per element, if roundings are independent."""
+
+
+def gamma(terms: int, unit: float) -> float:
+    """Relative bound for the accumulated rounding of `terms` additions in an arithmetic of rounding unit `unit`.
+
+    The smaller of Higham's worst case n u / (1 - n u) and the probabilistic bound lambda sqrt(n) u.
+    """
+    worst = terms * unit / (1 - terms * unit) if terms * unit < 1 else math.inf
+    return min(worst, _CONFIDENCE * math.sqrt(terms) * unit)
+
+
+class ErrorBounds(TorchDispatchMode):
+    """Runs what is inside as usual, and keeps a bound for every floating tensor it makes.
+
+    `unit` is the rounding unit of the arithmetic (2**-24 for float32), `stored` that of buffers between kernels
+    where it is coarser, else 0. `guessed` names operations that no rule covers; they get gamma(n) times the result
+    for absolute operands, n the number of elements per result.
+    """
+
+    def __init__(self, unit: float = 2.0**-24, stored: float = 0.0):
+        super().__init__()
+        self.unit = unit
+        self.stored = stored
+        self.guessed: set[str] = set()
+        self._bounds = WeakIdKeyDictionary()
+
+    def bound(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The bound of a tensor, float64 of its shape; None where it is exact."""
+        return self._bounds.get(tensor)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = func.overloadpacket.__name__
+        mutates = func._schema.is_mutable
+        pure = _functional(func) if mutates else func
+        if not mutates and not _covered(func, name):
+            if (decomposition := _decomposition(func)) is not None:
+                with self:
+                    return decomposition(*args, **kwargs)
+        bounds = self._of_result(pure, name.rstrip("_") if mutates else name, args, kwargs)
+        out = func(*args, **kwargs)
+        for tensor, bound in zip(_tensors(out), bounds, strict=False):
+            if bound is None:
+                self._bounds.pop(tensor, None)
+            else:
+                self._bounds[tensor] = torch.nan_to_num(bound, nan=0.0, posinf=0.0)
+        return out
+
+    def _of_result(self, func: Any, name: str, args: Any, kwargs: Any) -> list[torch.Tensor | None]:
+        operands = _tensors((args, kwargs))
+        inexact = [t for t in operands if self.bound(t) is not None]
+        floating = any(t.is_floating_point() for t in operands)
+        if not inexact and (name in MOVES or name in EXACT or not floating):
+            return []
+        if func is None:
+            self.guessed.add(name)
+            worst = max((float(self._bounds[t].max()) for t in inexact if t.numel()), default=0.0)
+            return [torch.full_like(args[0], worst)]
+        if name in MOVES:
+            return self._moved(func, name, args, kwargs)
+        if name in CONTRACTIONS:
+            return [self._contracted(func, name, args, kwargs)]
+        if name in SUMS:
+            return [self._summed(func, args, kwargs)]
+        if name in SELECTIONS:
+            return [self._selected(name, args, kwargs)]
+        if torch.Tag.pointwise in func.tags or name in EXACT:
+            return [self._elementwise(func, name, args, kwargs, operands)]
+        return self._guess(func, name, args, kwargs, operands)
+
+    def _moved(self, func: Any, name: str, args: Any, kwargs: Any) -> list[torch.Tensor | None]:
+        args, kwargs = self._swap((args, kwargs), self._or_zero)
+        if name in FILLERS:
+            args = (*args[:-1], 0.0)
+        return [t if t.is_floating_point() else None for t in _tensors(func(*args, **kwargs))]
+
+    def _contracted(self, func: Any, name: str, args: Any, kwargs: Any) -> torch.Tensor:
+        first = CONTRACTIONS[name]
+        left, right = args[first], args[first + 1]
+        terms = _terms(name, left, right) + 2
+        # Absolute values in float32: a bound needs no more, and a weight of half a gigabyte half the memory.
+        size = self._products(func, first, args, kwargs, left.abs(), right.abs())
+        total = gamma(terms, self.unit) * size + self._rounding(size)
+        if (bound := self.bound(left)) is not None:
+            total = total + self._products(func, first, args, kwargs, bound, right.abs())
+        if (bound := self.bound(right)) is not None:
+            total = total + self._products(func, first, args, kwargs, left.abs(), bound)
+        return total
+
+    def _products(
+        self, func: Any, first: int, args: Any, kwargs: Any, left: torch.Tensor, right: torch.Tensor
+    ) -> torch.Tensor:
+        changed = [a.abs() if isinstance(a, torch.Tensor) else a for a in args[:first]]
+        changed += [left, right]
+        changed += [a.abs() if isinstance(a, torch.Tensor) else a for a in args[first + 2 :]]
+        narrow = tree_map_only(torch.Tensor, lambda t: t.to(torch.float32), changed)
+        return func(*narrow, **kwargs).abs().to(torch.float64)
+
+    def _summed(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor:
+        size = func(args[0].abs(), *args[1:], **kwargs).abs()
+        terms = max(1, args[0].numel() // max(1, size.numel())) + 2
+        if func.overloadpacket.__name__ == "cumsum":
+            terms = args[0].shape[args[1]] if args[0].dim() else 1
+        total = gamma(terms, self.unit) * size + self._rounding(size)
+        if (bound := self.bound(args[0])) is not None:
+            total = total + func(bound, *args[1:], **kwargs)
+        return total
+
+    def _selected(self, name: str, args: Any, kwargs: Any) -> torch.Tensor | None:
+        bound = self.bound(args[0])
+        if bound is None:
+            return None
+        dims = args[1] if len(args) > 1 else kwargs.get("dim", ())
+        dims = [dims] if isinstance(dims, int) else list(dims if dims is not None else ())
+        keep = args[2] if len(args) > 2 else kwargs.get("keepdim", False)
+        return torch.amax(bound, dims or tuple(range(bound.dim())), keepdim=keep)
+
+    def _elementwise(
+        self, func: Any, name: str, args: Any, kwargs: Any, operands: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
+        result = _as_float(func(*args, **kwargs))
+        total = torch.zeros_like(result)
+        for operand in operands:
+            if not operand.is_floating_point():
+                continue
+            bound = self.bound(operand)
+            if name in SCALED_ARGUMENT:
+                # Hardware computes exp(x) as exp2(x log2 e): the argument is rounded once more.
+                extra = self.unit * operand.abs()
+                bound = extra if bound is None else bound + extra
+            if bound is None:
+                continue
+            moved = [
+                (_as_float(self._with(func, args, kwargs, operand, operand + sign * bound)) - result).abs()
+                for sign in (1, -1)
+            ]
+            total = total + torch.maximum(*moved).nan_to_num(nan=0.0)
+        if name in EXACT:
+            return total
+        if name in ROUNDED_ONCE:
+            return total + self.unit * result.abs() + self._rounding(result)
+        total = total + APPROXIMATED * self.unit * result.abs() + self._rounding(result)
+        if name not in TRANSCENDENTAL:
+            # An activation made of several steps: intermediate results may be as large as its argument.
+            total = total + APPROXIMATED * self.unit * sum(
+                (o.abs() for o in operands if o.is_floating_point()), torch.zeros_like(result)
+            )
+        return total
+
+    def _guess(
+        self, func: Any, name: str, args: Any, kwargs: Any, operands: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor | None]:
+        self.guessed.add(name)
+        absolute = self._swap((args, kwargs), lambda t: t.abs())
+        count = sum(t.numel() for t in operands)
+        found: list[torch.Tensor | None] = []
+        for size, plain in zip(
+            _tensors(func(*absolute[0], **absolute[1])), _tensors(func(*args, **kwargs)), strict=True
+        ):
+            terms = max(1, count // max(1, size.numel())) + 4
+            scale = torch.maximum(_as_float(size).abs(), _as_float(plain).abs())
+            found.append(gamma(terms, self.unit) * scale + self._rounding(scale))
+        return found
+
+    def _rounding(self, result: torch.Tensor) -> torch.Tensor:
+        """The rounding of an intermediate result on its way through a coarser buffer."""
+        return self.stored * result.abs()
+
+    def _or_zero(self, tensor: torch.Tensor) -> torch.Tensor:
+        bound = self.bound(tensor)
+        return torch.zeros_like(tensor) if bound is None else bound
+
+    @staticmethod
+    def _swap(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        return tree_map_only(torch.Tensor, lambda t: change(t) if t.is_floating_point() else t, tree)
+
+    @staticmethod
+    def _with(func: Any, args: Any, kwargs: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
+        args, kwargs = tree_map_only(torch.Tensor, lambda t: new if t is old else t, (args, kwargs))
+        return func(*args, **kwargs)
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _as_float(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.is_floating_point() else tensor.to(torch.float64)
+
+
+def _covered(func: Any, name: str) -> bool:
+    named = (MOVES, EXACT, CONTRACTIONS, SUMS, SELECTIONS, ROUNDED_ONCE, TRANSCENDENTAL, SCALED_ARGUMENT)
+    return any(name in family for family in named)
+
+
+def _functional(func: Any) -> Any:
+    """The overload without side effects of one that works in place; None where there is none."""
+    name = func.overloadpacket.__name__.rstrip("_")
+    packet = getattr(torch.ops.aten, name, None)
+    return getattr(packet, func._overloadname, None) if packet is not None else None
+
+
+def _decomposition(func: Any) -> Callable[..., Any] | None:
+    from tracer.validate.error_rules import decompositions
+
+    return decompositions().get(func)
+
+
+def _terms(name: str, left: torch.Tensor, right: torch.Tensor) -> int:
+    """Products that a contraction adds up for each element."""
+    if name == "convolution":
+        return max(1, right.numel() // max(1, right.shape[0]))
+    return int(left.shape[-1])

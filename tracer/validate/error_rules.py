@@ -1,0 +1,106 @@
+"""Which rule of the error analysis applies to which ATen operation. Lists, nothing else."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+MOVES = frozenset(
+    """
+    alias as_strided cat clone constant_pad_nd contiguous copy detach diagonal embedding empty_like expand fill flip
+    full_like gather index index_copy index_fill index_put index_select lift_fresh masked_fill masked_scatter
+    masked_select narrow permute pixel_shuffle reflection_pad1d reflection_pad2d repeat replication_pad1d
+    replication_pad2d reshape roll scatter select select_scatter slice slice_scatter split split_with_sizes squeeze
+    stack t take take_along_dim transpose tril triu unbind unfold unsqueeze unsafe_index view view_as
+    _unsafe_view _unsafe_index _reshape_alias _unsafe_index_put unsafe_split tile movedim swapaxes im2col
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d
+    diag_embed rot90 real imag view_as_real view_as_complex new_empty new_zeros new_full new_ones zeros_like ones_like
+    empty_strided new_empty_strided sort topk
+    """.split()
+)
+"""Operations that only move elements."""
+
+FILLERS = frozenset("constant_pad_nd fill full_like index_fill masked_fill new_full".split())
+"""Moves whose last argument is a new element, which is exact."""
+
+EXACT = frozenset(
+    """
+    abs ceil clamp clamp_max clamp_min eq floor fmax fmin ge gt hardtanh isfinite isinf isnan le logical_and logical_not
+    logical_or logical_xor lt max min maximum minimum ne neg positive relu relu6 round sgn sign signbit threshold trunc
+    where _to_copy copysign heaviside bitwise_and bitwise_or bitwise_xor bitwise_not nan_to_num ldexp to frac
+    _conj conj arange full zeros ones empty scalar_tensor eye linspace any all argmax argmin argsort bucketize
+    searchsorted nonzero bincount isin is_nonzero _local_scalar_dense item equal floor_divide remainder fmod
+    """.split()
+)
+"""Elementwise operations that round nothing, and operations whose results are integers or constants."""
+
+ROUNDED_ONCE = frozenset("add sub mul div rsub sqrt square reciprocal true_divide addcmul addcdiv lerp".split())
+"""Elementwise operations that IEEE arithmetic rounds correctly, or nearly so."""
+
+TRANSCENDENTAL = frozenset(
+    """
+    acos acosh asin asinh atan atan2 atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 hypot lgamma log log10 log1p
+    log2 pow rsqrt sin sinc sinh tan tanh
+    """.split()
+)
+"""Elementwise functions that hardware approximates to a few units in the last place."""
+
+SCALED_ARGUMENT = frozenset("exp exp2 expm1 sinh cosh tanh pow".split())
+"""Functions that are computed from exp2 of a scaled, so rounded, argument."""
+
+SUMS = frozenset("sum mean cumsum nansum avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d adaptive_avg_pool1d".split())
+"""Linear reductions with weights of one sign."""
+
+SELECTIONS = frozenset("amax amin".split())
+"""Reductions that pick one of their elements."""
+
+CONTRACTIONS = {
+    "mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "dot": 0, "mv": 0, "addmv": 1, "addbmm": 1, "convolution": 0,
+}  # fmt: skip
+"""Sums of products, and the position of their left factor."""
+
+
+def _variance(x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> torch.Tensor:
+    dims = list(range(x.dim())) if not dim else list(dim)
+    count = 1
+    for d in dims:
+        count *= x.shape[d]
+    spread = x - x.mean(dims, keepdim=True)
+    return (spread * spread).sum(dims, keepdim=keepdim) / max(0.0, count - (1 if correction is None else correction))
+
+
+def _variance_and_mean(
+    x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    dims = list(range(x.dim())) if not dim else list(dim)
+    return _variance(x, dim, correction=correction, keepdim=keepdim), x.mean(dims, keepdim=keepdim)
+
+
+def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
+    if approximate == "tanh":
+        return 0.5 * x * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + torch.erf(x * 0.7071067811865476))
+
+
+def _sigmoid(x: torch.Tensor) -> torch.Tensor:
+    return 1 / (1 + torch.exp(-x))
+
+
+@functools.cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Operations by their parts: PyTorch's own table of core decompositions, and what it leaves whole."""
+    from torch._decomp import core_aten_decompositions
+
+    aten = torch.ops.aten
+    ours: dict[Any, Callable[..., Any]] = {
+        aten.var.correction: _variance,
+        aten.var_mean.correction: _variance_and_mean,
+        aten.gelu.default: _gelu,
+        aten.sigmoid.default: _sigmoid,
+        aten.silu.default: lambda x: x / (1 + torch.exp(-x)),
+    }
+    table = {op: rule for op, rule in core_aten_decompositions().items() if isinstance(op, torch._ops.OpOverload)}
+    return {**table, **ours}

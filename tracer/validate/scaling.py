@@ -1,0 +1,154 @@
+"""A folder's op at another problem size, with the very source and blocks that were committed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tracer.capture import CapturedOp, capture
+from tracer.emit.index_ranges import IndexRange, index_ranges
+from tracer.emit.layout import definitions
+from tracer.errors import HarvestError
+from tracer.models.op_call import OpCall
+from tracer.models.replay import float64, replay
+from tracer.rewrite import SpyreKernel, rewrite
+from tracer.target import SPYRE
+from tracer.validate.call_text import parse_identity
+from tracer.validate.inputs import random_tensor
+from tracer.validate.oracle import Layout, rounded, widened
+from tracer.validate.problem import Problem
+from tracer.validate.sizes import scalings
+from tracer.validate.stage import Stage
+
+if TYPE_CHECKING:
+    from tracer.validate.folder import Folder
+
+ATTEMPTS = 24
+"""Scalings that are tried before an op counts as one that has no other size."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """An op at another size: old extent -> new extent, the problem, and its kernels (for lowering)."""
+
+    sizes: Mapping[int, int]
+    problem: Problem
+    kernels: tuple[SpyreKernel, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{old} -> {new}" for old, new in sorted(self.sizes.items()) if old != new)
+
+
+def scale(folder: Folder) -> Scaled | str:
+    """The first scaling of the op that captures and rewrites to the committed source; else why there is none."""
+    try:
+        call = parse_identity(_identity(folder))
+    except ValueError as error:
+        return f"CALL is no op's identity: {error}"
+    stages = folder.problem.stages
+    committed = definitions([folder.problem.source.read_text(encoding="utf-8")])
+    blocks = [_blocks(stage) for stage in stages]
+    reasons: list[str] = []
+    for attempt, (sizes, other) in enumerate(scalings(call, stages)):
+        if attempt == ATTEMPTS:
+            break
+        found = _at(folder, sizes, other, blocks, committed)
+        if isinstance(found, Scaled):
+            return found
+        reasons.append(f"{dict(sizes)}: {found}")
+    return reasons[0] if reasons else "the op has no extent that could change"
+
+
+def _identity(folder: Folder) -> str:
+    return str(folder.constant("CALL"))
+
+
+def _blocks(stage: Stage) -> dict[str, int]:
+    return {
+        name.removesuffix("_BLOCK").lower(): value
+        for name, value in stage.constexpr.items()
+        if name.endswith("_BLOCK")
+    }
+
+
+def _at(
+    folder: Folder,
+    sizes: Mapping[int, int],
+    call: OpCall,
+    blocks: Sequence[dict[str, int]],
+    committed: Sequence[str],
+) -> Scaled | str:
+    stages = folder.problem.stages
+    try:
+        captured = capture(call, SPYRE)
+        if len(captured.kernels) != len(stages):
+            return f"Inductor makes {len(captured.kernels)} kernels there"
+        kernels = rewrite(captured, SPYRE, blocks=blocks)
+    except HarvestError as error:
+        return f"{error.code} {error.reason}"
+    except Exception as error:  # PyTorch raises anything for sizes that an op does not take.
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    for kernel, stage in zip(kernels, stages, strict=True):
+        renamed = kernel.source.replace(f"def {kernel.name}(", f"def {stage.name}(")
+        if not set(definitions([renamed])) <= set(committed):
+            return f"the source of {stage.name} differs there"
+    renamed_kernels = tuple(
+        dataclasses.replace(
+            kernel, name=stage.name, source=kernel.source.replace(f"def {kernel.name}(", f"def {stage.name}(")
+        )
+        for kernel, stage in zip(kernels, stages, strict=True)
+    )
+    scaled = tuple(_stage(stage, kernel) for stage, kernel in zip(stages, kernels, strict=True))
+    problem = _problem(folder, captured, scaled)
+    if problem is None:
+        return "the oracle is not finite there"
+    return Scaled(sizes, problem, renamed_kernels)
+
+
+def _stage(stage: Stage, kernel: SpyreKernel) -> Stage:
+    args = {p.name: p.value for p in kernel.parameters if p.type != "constexpr"}
+    constexpr = {p.name: int(p.value) for p in kernel.parameters if p.type == "constexpr"}
+    return dataclasses.replace(stage, grid=(kernel.grid,), args=args, constexpr=constexpr)
+
+
+def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) -> Problem | None:
+    layouts = {b.name: _layout(b) for b in captured.buffers if b.base is None}
+    views = {b.name: (b.base, *_layout(b), b.spec.offset) for b in captured.buffers if b.base is not None}
+    names = [b.name for b in captured.buffers if b.role == "input"]
+    oracle = float64(captured.call)
+    ranges = index_ranges(captured)
+
+    def run(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        x = widened(inputs)
+        result = replay(oracle, [x[name] for name in names])
+        return rounded(result, x, layouts, captured.outputs, views)
+
+    for positive in (False, True):
+        inputs = _inputs(names, layouts, ranges, positive)
+        # Half of rsqrt of mixed signs is NaN, and NaN hides what is not written.
+        if not any(t.is_floating_point() and bool(t.isnan().any()) for t in run(inputs)):
+            return Problem(
+                folder.problem.source, stages, layouts, tuple(captured.outputs), views, lambda: inputs, run
+            )
+    return None
+
+
+def _inputs(
+    names: Sequence[str], layouts: Mapping[str, Layout], ranges: Mapping[str, IndexRange], positive: bool
+) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    made = {}
+    for name in names:
+        index = ranges.get(name)
+        bounds: dict[str, Any] = {"high": index.high, "distinct": index.distinct} if index else {}
+        made[name] = random_tensor(*layouts[name], generator=generator, positive=positive, **bounds)
+    return made
+
+
+def _layout(buffer: Any) -> Layout:
+    spec = buffer.spec
+    return spec.shape, spec.stride, getattr(torch, spec.dtype.removeprefix("torch."))

@@ -1,0 +1,169 @@
+"""Other problem sizes for an op: every extent scaled the same way wherever it occurs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from tracer.models.op_call import OpCall, TensorSpec, Value, leaves, map_values
+from tracer.validate.stage import Stage
+
+_LIKE_A_SIZE = 8
+"""An integer argument below this may well be a dim, a count or a flag; from here on it is taken for a size."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisRange:
+    """What a committed kernel does with one axis: extent at the traced size, block, and whether it is reduced."""
+
+    extent: int
+    block: int
+    reduced: bool
+
+
+def axes_of(stages: Sequence[Stage]) -> list[AxisRange]:
+    """The axes of all stages, from their arguments `x0_size` and their blocks `X0_BLOCK`."""
+    found = []
+    for stage in stages:
+        for name, value in stage.args.items():
+            axis = name.removesuffix("_size")
+            if axis != name and isinstance(value, int) and axis[:1] in ("x", "y", "z", "r") and axis[1:].isdigit():
+                block = stage.constexpr.get(f"{axis.upper()}_BLOCK", 1)
+                found.append(AxisRange(value, block, axis.startswith("r")))
+    return found
+
+
+def scalings(call: OpCall, stages: Sequence[Stage]) -> Iterator[tuple[dict[int, int], OpCall]]:
+    """Calls of the same op at other sizes, the most thorough scaling first, with old -> new extents.
+
+    First all extents change, to a few ragged tiles each; then to multiples of 8; then some extents stay as they
+    are, reduced ones first, because a kernel may hold one as a number (a mean's divisor).
+    """
+    axes = axes_of(stages)
+    extents = sorted({n for spec in call.tensors for n in spec.shape if n > 1})
+    sizes = sorted({n for n in _integers(call) if n >= _LIKE_A_SIZE} | _listed(call))
+    values = sorted(set(extents) | set(sizes))
+    seen: set[str] = set()
+    for chosen in _choices(values, axes):
+        for multiple in (1, 8):
+            mapping = _mapping(chosen, values, axes, multiple)
+            for smallest in (2, _LIKE_A_SIZE, 1 << 62):
+                changed = _apply(call, mapping, smallest)
+                if changed.identity != call.identity and changed.identity not in seen:
+                    seen.add(changed.identity)
+                    yield mapping, changed
+
+
+def rescaled(spec: TensorSpec, mapping: Mapping[int, int]) -> TensorSpec:
+    """`spec` with its extents mapped: strides in the same order, gaps in the same proportion, offset as it is."""
+    shape = tuple(mapping.get(n, n) if n > 1 else n for n in spec.shape)
+    stride = list(spec.stride)
+    before, after = 1, 1
+    for dim in sorted(range(len(shape)), key=lambda d: (spec.stride[d], spec.shape[d])):
+        old = spec.stride[dim]
+        if old == 0:
+            continue
+        if old % before == 0:
+            stride[dim] = after * (old // before)
+        if spec.shape[dim] > 1:
+            before, after = old * spec.shape[dim], stride[dim] * shape[dim]
+    return dataclasses.replace(spec, shape=shape, stride=tuple(stride))
+
+
+def _choices(values: Sequence[int], axes: Sequence[AxisRange]) -> Iterator[tuple[int, ...]]:
+    """Which values to change: all, all but the reduced ones, all but one or two, one alone."""
+    reduced = {axis.extent for axis in axes if axis.reduced}
+    yield tuple(values)
+    yield tuple(v for v in values if v not in reduced)
+    for dropped in (1, 2):
+        for kept in itertools.combinations(values, len(values) - dropped):
+            yield kept
+    for value in values:
+        yield (value,)
+
+
+def _mapping(
+    chosen: Sequence[int], values: Sequence[int], axes: Sequence[AxisRange], multiple: int
+) -> dict[int, int]:
+    mapping: dict[int, int] = {}
+    for value in chosen:
+        if _factors(value, values):
+            continue
+        new = _target(value, axes)
+        new = -(-new // multiple) * multiple
+        while new == value or new in mapping.values() or (new in values and new not in chosen):
+            new += multiple if multiple > 1 else 2
+        mapping[value] = new
+    for value in values:
+        # 4096 heads * dim stays the product of 32 and 128, whatever these become.
+        if (factors := _factors(value, values)) and any(f in mapping for f in factors):
+            mapping[value] = math.prod(mapping.get(f, f) for f in factors)
+    return mapping
+
+
+def _factors(value: int, values: Sequence[int]) -> tuple[int, ...]:
+    """Two or three other values whose product `value` is; empty where there are none."""
+    smaller = [v for v in values if 1 < v < value]
+    for count in (2, 3):
+        for factors in itertools.combinations_with_replacement(smaller, count):
+            if math.prod(factors) == value:
+                return factors
+    return ()
+
+
+def _target(value: int, axes: Sequence[AxisRange]) -> int:
+    """A small extent in place of `value`: two and a half tiles of the axis that it is, where it is one."""
+    own = [axis for axis in axes if axis.extent == value]
+    for axis in sorted(own, key=lambda a: (not a.reduced, -a.block)):
+        block = axis.block
+        if axis.reduced and block >= axis.extent:
+            # One block holds the whole reduction, and has to at the other size.
+            return max(2, block // 2 + block // 4 + 1 if block > 4 else block - 1)
+        if block == 1:
+            return 3 if value != 3 else 5
+        whole = 2 if block < value else 1
+        return whole * block + max(1, (block // 2 - 1) | 1)
+    part = [axis for axis in axes if axis.extent % value == 0]
+    if part:
+        # Several extents were merged into this axis: the largest makes up its tiles.
+        axis = max(part, key=lambda a: a.block)
+        rest = axis.extent // value
+        if value >= rest:
+            return max(3, (5 * axis.block // 2) // min(rest, 3) + 1)
+        return 3
+    return 3 if value < _LIKE_A_SIZE else 37
+
+
+def _apply(call: OpCall, mapping: Mapping[int, int], smallest: int) -> OpCall:
+    """The call with its tensors rescaled, and its integer arguments from `smallest` on mapped too."""
+
+    def change(value: Value) -> Value:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= smallest:
+            return mapping.get(value, value)
+        return value
+
+    return dataclasses.replace(
+        call,
+        tensors=tuple(rescaled(spec, mapping) for spec in call.tensors),
+        args=tuple(map_values(value, change) for value in call.args),
+        kwargs=tuple((key, map_values(value, change)) for key, value in call.kwargs),
+    )
+
+
+def _integers(call: OpCall) -> Iterator[int]:
+    for value in [*call.args, *(value for _, value in call.kwargs)]:
+        for leaf in leaves(value):
+            if isinstance(leaf, int) and not isinstance(leaf, bool):
+                yield leaf
+
+
+def _listed(call: OpCall) -> set[int]:
+    """Integers of a shape argument: a list or tuple in which a size occurs."""
+    found: set[int] = set()
+    for value in [*call.args, *(value for _, value in call.kwargs)]:
+        inside = [v for v in leaves(value) if isinstance(v, int) and not isinstance(v, bool)]
+        if isinstance(value, (tuple, list)) and any(v >= _LIKE_A_SIZE for v in inside):
+            found |= {v for v in inside if v > 1}
+    return found
