@@ -309,6 +309,33 @@ def simulate(
     raise typer.Exit(Exit.FAILED if any(d.severity == "error" for d in outcome.diagnostics) else Exit.OK)
 
 
+@app.command()
+def validate(
+    pattern: Annotated[str, typer.Argument(help="Part of MODEL/OP; all if absent.")] = "",
+    out: Annotated[Path, typer.Option(help="Output directory.")] = Path("harvested"),
+    full_size: Annotated[
+        bool, typer.Option("--full-size", help="Huge ops at their traced size, too.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The evidence as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only failures.")] = False,
+) -> None:
+    """Take the evidence of harvested folders (tiers T0 to T2) and enter it in kernels.json."""
+    from tracer.evidence_run import Evidence, validate_tree
+
+    def show_evidence(evidence: Evidence, done: int, total: int) -> None:
+        for failure in evidence.failed:
+            typer.echo(f"{evidence.model}/{evidence.op}: {failure}", err=True)
+        if not quiet:
+            typer.echo(f"{done} of {total}: {evidence.model}/{evidence.op}", err=True)
+
+    found = validate_tree(out, pattern, full_size=full_size, on_evidence=show_evidence)
+    if as_json:
+        typer.echo(json.dumps([{"model": e.model, "op": e.op, "tiers": e.tiers} for e in found]))
+    if not found:
+        raise typer.Exit(Exit.NOTHING)
+    raise typer.Exit(Exit.FAILED if any(evidence.failed for evidence in found) else Exit.OK)
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command and exit with one of `Exit`."""
     try:

@@ -6,12 +6,11 @@ so, and a second run takes up the rest. The registry is written at the end, and 
 
 from __future__ import annotations
 
-import fcntl
 import fnmatch
 import importlib.metadata
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +119,7 @@ def harvest_model(
     registry = manifest.read(options.out)
     if not options.dry_run:
         # Known now rather than after the work: whether the output can be written at all.
-        folder.state(options.out)
+        manifest.state(options.out)
         folder.clear_staging(options.out)
     from tracer.models.config import resolve
 
@@ -360,7 +359,7 @@ class _Run:
             )
 
     def _write_registry(self) -> None:
-        with _locked(self.options.out):
+        with manifest.locked(self.options.out):
             registry = manifest.read(self.options.out)
             registry[self.model] = self.report.entry
             manifest.write(self.options.out, registry)
@@ -374,11 +373,3 @@ def _version(name: str) -> str:
     with suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(name)
     return "absent"
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    # Two models may be harvested into one directory at the same time; each changes its own entry.
-    with (folder.state(out) / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

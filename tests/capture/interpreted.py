@@ -5,6 +5,7 @@ It is a program because TRITON_INTERPRET must be set before Triton is imported, 
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -149,7 +150,12 @@ def _any(x, dim):
 
 
 LIBDEVICE = types.SimpleNamespace(exp=_exp, rsqrt=_rsqrt)
-HELPERS = types.SimpleNamespace(max2=_max2, any=_any)
+@triton.jit
+def _maximum(x, y):
+    return tl.maximum(x, y)
+
+
+HELPERS = types.SimpleNamespace(max2=_max2, any=_any, maximum=_maximum)
 
 
 def load(source: str, name: str, folder: str):
@@ -196,9 +202,9 @@ def fill(tensor: torch.Tensor, generator: torch.Generator) -> None:
         tensor.copy_(torch.randperm(max(tensor.numel(), 1), generator=generator).reshape(tensor.shape) % 8)
 
 
-def check(call: OpCall) -> float:
+def check(call: OpCall, spoil=lambda captured: captured) -> float:
     """The largest error of the captured kernels, in units of the output dtype's precision."""
-    captured = capture(call)
+    captured = spoil(capture(call))
     generator = torch.Generator().manual_seed(0)
     inputs = empty_tensors(call.tensors)
     for tensor in inputs:
@@ -244,12 +250,36 @@ def check(call: OpCall) -> float:
     return worst
 
 
+def other_kernel(captured):
+    """The kernels of another op under this op's buffers."""
+    relu = capture(OpCall("torch.nn.functional.relu", captured.call.tensors, captured.call.args))
+    return dataclasses.replace(captured, kernels=relu.kernels)
+
+
+def half_of_k(captured):
+    """A contraction that stops in the middle of K."""
+    (kernel,) = captured.kernels
+    source = kernel.source.replace("R0_BLOCK: tl.constexpr = 64", "R0_BLOCK: tl.constexpr = 32")
+    assert source != kernel.source
+    return dataclasses.replace(captured, kernels=(dataclasses.replace(kernel, source=source),))
+
+
+CONTROLS = {
+    "other kernel": (CALLS["silu"], other_kernel),
+    "half of K": (OpCall("torch.nn.functional.linear", (spec(12, 64), spec(24, 64)), (R(0), R(1))), half_of_k),
+}
+
+
 def main() -> None:
-    chosen = sys.argv[1:] or CALLS
+    controls = [argument.removeprefix("--control=") for argument in sys.argv[1:] if argument.startswith("--")]
+    chosen = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+    work = {name: CONTROLS[name] for name in controls}
+    if not controls:
+        work = {name: (CALLS[name],) for name in chosen or CALLS}
     results = {}
-    for name in chosen:
+    for name, arguments in work.items():
         try:
-            results[name] = check(CALLS[name])
+            results[name] = check(*arguments)
         except Exception as error:
             results[name] = f"{type(error).__name__}: {error}"
     print(json.dumps(results, indent=1))

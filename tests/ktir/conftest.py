@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 
-def elementwise(rows: int, columns: int, tile: int, cores: int, body: str = "%y = arith.addf %x, %x : {t}") -> str:
+def elementwise(
+    rows: int, columns: int, tile: int, cores: int, body: str = "%y = arith.addf %x, %x : {t}"
+) -> str:
     """Rows of `columns` f16, `tile` rows at a time, dealt to `cores`."""
     assert rows % tile == 0
     shape = f"tensor<{tile}x{columns}xf16>"
@@ -57,7 +59,9 @@ def _elementwise() -> Callable[..., str]:
     return elementwise
 
 
-def view(name: str, pointer: str, shape: str, element: str, strides: str | None = None, extra: str = "") -> str:
+def view(
+    name: str, pointer: str, shape: str, element: str, strides: str | None = None, extra: str = ""
+) -> str:
     """`construct_memory_view` of a whole static buffer; `shape` is like `4x8`."""
     sizes = [int(d) for d in shape.split("x")]
     steps = strides or ", ".join(str(_product(sizes[i + 1 :])) for i in range(len(sizes)))

@@ -115,7 +115,12 @@ def test_scalars(scalar: Callable[[str, str], Any], body: str, element: str, exp
     ],
 )  # fmt: skip
 def test_tiles(
-    tiles: Callable[..., list[Any]], body: str, values: list[Any], source: str, target: str, expected: list[Any] | None
+    tiles: Callable[..., list[Any]],
+    body: str,
+    values: list[Any],
+    source: str,
+    target: str,
+    expected: list[Any] | None,
 ) -> None:
     if expected is None:
         # The tile form of index_cast: there and back.

@@ -83,7 +83,9 @@ module {
   }
 }
 """
-    assert Module.parse(text).function("kernel").run([torch.zeros(1, dtype=torch.int32)]).outputs[0].item() == 4
+    assert (
+        Module.parse(text).function("kernel").run([torch.zeros(1, dtype=torch.int32)]).outputs[0].item() == 4
+    )
 
 
 def test_two_lanes_reduce_together(through: Text) -> None:
@@ -151,7 +153,10 @@ def test_what_the_public_parser_misreads_is_a_warning(through: Text) -> None:
     body = "%w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>\n%y = arith.addf %x, %x : tensor<4xf32>"
     found = public_parser_findings(parse(through(body, 4, "f32", "f32")))
     assert [d.code for d in found] == ["KT401"]
-    assert public_parser_findings(parse(through("%y = arith.addf %x, %x : tensor<4xf32>", 4, "f32", "f32"))) == []
+    assert (
+        public_parser_findings(parse(through("%y = arith.addf %x, %x : tensor<4xf32>", 4, "f32", "f32")))
+        == []
+    )
 
 
 def test_an_open_string_does_not_hang() -> None:

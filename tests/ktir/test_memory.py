@@ -31,7 +31,9 @@ def fails(text: str, args: list[torch.Tensor], code: str, **options: object) -> 
 def _window(function: Text, view: Text, tile: Text) -> Text:
     """Copy a 2x4 window of a 4x8 buffer, at subscripts given, to a 2x4 output."""
 
-    def build(subscripts: str, extra: str = "", setup: str = "", order: str | None = None, shape: str = "2x4") -> str:
+    def build(
+        subscripts: str, extra: str = "", setup: str = "", order: str | None = None, shape: str = "2x4"
+    ) -> str:
         return function(
             "\n".join(
                 [
@@ -55,7 +57,12 @@ SOURCE = torch.arange(32.0).half().reshape(4, 8)
 
 @pytest.mark.parametrize(
     ("subscripts", "row", "column"),
-    [("%c1, %c2", 1, 2), ("%c1 + %c1, %c0", 2, 0), ("%c2 * 1 + 0, %c1 * 3 + 1", 2, 4), ("5 floordiv 3, 5 mod 3", 1, 2)],
+    [
+        ("%c1, %c2", 1, 2),
+        ("%c1 + %c1, %c0", 2, 0),
+        ("%c2 * 1 + 0, %c1 * 3 + 1", 2, 4),
+        ("5 floordiv 3, 5 mod 3", 1, 2),
+    ],
 )
 def test_subscripts_are_affine(window: Text, subscripts: str, row: int, column: int) -> None:
     out = Module.parse(window(subscripts)).function().run([SOURCE, torch.zeros(2, 4).half()]).outputs[0]
@@ -200,7 +207,9 @@ def test_nan_from_finite_input_names_the_operation(elementwise: Text) -> None:
     assert result.diagnostics == ()
 
 
-@pytest.mark.parametrize(("columns", "code"), [(128 * 1024, None), (288 * 1024, "KT208"), (360 * 1024, "KT207")])
+@pytest.mark.parametrize(
+    ("columns", "code"), [(128 * 1024, None), (288 * 1024, "KT208"), (360 * 1024, "KT207")]
+)
 def test_live_tiles_fit_the_scratchpad(elementwise: Text, columns: int, code: str | None) -> None:
     # Three tiles live at once: x, z and w, then w, z and y.
     body = "%z = arith.addf %x, %x : {t}\n%w = arith.mulf %z, %x : {t}\n%y = arith.mulf %w, %z : {t}"

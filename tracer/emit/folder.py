@@ -1,7 +1,7 @@
 """Write a folder at once or not at all, and say what happened to every file.
 
-A folder is rendered beside the model's folders under `STATE`, then swapped in by rename. A crash between
-the two renames of a swap leaves no folder, never half a one, and the next run writes it again.
+A folder is made in the state folder, then swapped in by rename. A crash between the two renames of a swap
+leaves no folder, never half a one, and the next run writes it again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from typing import Literal
 
 from tracer.emit.digest import digest, read_digests
 from tracer.emit.errors import EditedFile, UnwritableFolder
-
-STATE = ".harvest"
-"""Folder of an output directory for what is no product: staging and journal. Git ignores it."""
+from tracer.emit.manifest import STATE, state
 
 Verb = Literal["create", "update", "identical", "remove"]
 
@@ -103,19 +101,6 @@ def remove(
     except OSError as error:
         raise UnwritableFolder(folder=folder, detail=error.strerror or str(error)) from error
     return tuple(Change("remove", str(folder.relative_to(out) / name)) for name in verbs)
-
-
-def state(out: Path) -> Path:
-    """The state folder of an output directory, made where it is missing."""
-    folder = out / STATE
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise UnwritableFolder(folder=out, detail=error.strerror or str(error)) from error
-    return folder
 
 
 def clear_staging(out: Path) -> None:

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import IO
 
 from tracer.emit.errors import UnwritableFolder
-from tracer.emit.folder import state
-from tracer.emit.manifest import Status, write_text
+from tracer.emit.manifest import STATE, Status, state, write_text
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Journal:
 
     def __init__(self, out: Path, model: str, *, read_only: bool = False) -> None:
         self.finished: dict[str, Finished] = {}
-        self._path = (out / ".harvest" if read_only else state(out)) / f"{model}.jsonl"
+        self._path = (out / STATE if read_only else state(out)) / f"{model}.jsonl"
         self._read_only = read_only
         self._file: IO[str] | None = None
         with contextlib.suppress(OSError):

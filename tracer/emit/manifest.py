@@ -6,12 +6,14 @@ plain values on one line. A model's entry is merged into the registry; the other
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +22,8 @@ from tracer.emit.errors import BrokenSum, MalformedManifest, UnwritableFolder
 
 SCHEMA = 1
 FILE = "kernels.json"
+STATE = ".harvest"
+"""Folder of an output directory for what is no product: staging, journal, lock. Git ignores it."""
 Status = Literal["ok", "view", "extern", "refused", "failed"]
 STATUSES: tuple[Status, ...] = ("ok", "view", "extern", "refused", "failed")
 
@@ -181,10 +185,29 @@ def write_text(path: Path, text: str) -> bool:
     return True
 
 
-def numbered(registry: Mapping[str, ModelEntry], model: str) -> dict[str, str]:
-    """Names given before, by identity."""
-    entry = registry.get(model)
-    return {op.identity: name for name, op in entry.ops.items()} if entry else {}
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Exclusive right to read, change and write the registry: two commands may work in one directory."""
+    with (state(out) / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def state(out: Path) -> Path:
+    """The state folder of an output directory, made where it is missing.
+
+    Raises:
+        UnwritableFolder: it cannot be made.
+    """
+    folder = out / STATE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise UnwritableFolder(folder=out, detail=error.strerror or str(error)) from error
+    return folder
 
 
 def natural(name: str) -> tuple[Any, ...]:

@@ -24,10 +24,11 @@ def stage_expression(kernel: SpyreKernel, ktir: str) -> str:
     return f"Stage({', '.join(parts)})"
 
 
-def input_expression(name: str, index: IndexRange | None) -> str:
+def input_expression(name: str, index: IndexRange | None, positive: bool = False) -> str:
     """The call that fills one input buffer."""
     bounds = f", high={index.high}" if index else ""
     bounds += ", distinct=True" if index and index.distinct else ""
+    bounds += ", positive=True" if positive else ""
     return f"random_tensor(*BUFFERS[{quoted(name)}], generator=generator{bounds})"
 
 

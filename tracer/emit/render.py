@@ -12,6 +12,7 @@ import tracer
 from tracer.capture.kernel import Buffer, CapturedOp
 from tracer.emit import naming
 from tracer.emit.digest import digest
+from tracer.emit.domains import positive_inputs
 from tracer.emit.index_ranges import index_ranges
 from tracer.emit.layout import Raw, definitions, literal, requote
 from tracer.emit.pieces import (
@@ -85,7 +86,7 @@ def render_folder(record: OpRecord) -> dict[str, str]:
 def _context(record: OpRecord) -> dict[str, Any]:
     captured, call = record.captured, record.captured.call
     inputs = [buffer.name for buffer in captured.buffers if buffer.role == "input"]
-    ranges = index_ranges(captured)
+    ranges, positive = index_ranges(captured), positive_inputs(captured)
     kernels = {kernel.name: kernel for kernel in record.kernels}
     texts = definitions(kernel.source for kernel in record.kernels)
     return {
@@ -107,7 +108,7 @@ def _context(record: OpRecord) -> dict[str, Any]:
             b.name: (b.base, *_layout(b), b.spec.offset) for b in captured.buffers if b.base is not None
         },
         "outputs": captured.outputs,
-        "inputs": {name: input_expression(name, ranges.get(name)) for name in inputs},
+        "inputs": {name: input_expression(name, ranges.get(name), name in positive) for name in inputs},
         "oracle": requote(render(float64(call), [f"x[{literal(name)}]" for name in inputs])),
         "launcher": launcher_head(naming.launcher_name(record.name), inputs, len(captured.outputs)),
         "written": [name for name in inputs if name in captured.outputs],

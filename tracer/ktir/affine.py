@@ -135,7 +135,11 @@ def set_box(points: AffineSet, symbols: tuple[int, ...] = ()) -> Box | None:
 
 
 def _holds(kind: AffineConstraintKind, value: int) -> bool:
-    return value == 0 if kind is AffineConstraintKind.eq else (value >= 0 if kind is AffineConstraintKind.ge else value <= 0)
+    return (
+        value == 0
+        if kind is AffineConstraintKind.eq
+        else (value >= 0 if kind is AffineConstraintKind.ge else value <= 0)
+    )
 
 
 def evaluate(
@@ -246,7 +250,11 @@ def order_points(points: np.ndarray, order: AffineMap) -> np.ndarray:
 def permutation(order: AffineMap) -> tuple[int, ...] | None:
     """`p` such that result i of the map is `d_p[i]` and every dim occurs once; None for any other map."""
     axes = [e.position for e in order.results if isinstance(e, AffineDimExpr)]
-    return tuple(axes) if sorted(axes) == list(range(order.num_dims)) == list(range(len(order.results))) else None
+    return (
+        tuple(axes)
+        if sorted(axes) == list(range(order.num_dims)) == list(range(len(order.results)))
+        else None
+    )
 
 
 _PRECEDENCE = {AffineBinaryOpKind.Add: 1}

@@ -211,7 +211,8 @@ class MemorySpaceAttr(MemorySpace):
 
     def __init__(self, kind: str | StringAttr = "global", core: int | IntAttr = -1):
         super().__init__(
-            StringAttr(kind) if isinstance(kind, str) else kind, IntAttr(core) if isinstance(core, int) else core
+            StringAttr(kind) if isinstance(kind, str) else kind,
+            IntAttr(core) if isinstance(core, int) else core,
         )
 
 
@@ -226,5 +227,6 @@ class SpyreMemorySpaceAttr(MemorySpace):
 
     def __init__(self, kind: str | StringAttr = "HBM", core: int | IntAttr = -1):
         super().__init__(
-            StringAttr(kind) if isinstance(kind, str) else kind, IntAttr(core) if isinstance(core, int) else core
+            StringAttr(kind) if isinstance(kind, str) else kind,
+            IntAttr(core) if isinstance(core, int) else core,
         )

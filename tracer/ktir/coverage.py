@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import order_points, set_box, set_points
 from tracer.ktir.diagnostics import KtirError, at
-from tracer.ktir.simulator.access import _clip, check_box, check_points
+from tracer.ktir.simulator.access import _clip, addresses_of, check_box
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
@@ -54,7 +54,9 @@ class AccessMap:
     boxes: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Boxes] = field(default_factory=dict)
     points: list[np.ndarray] = field(default_factory=list)
 
-    def counts(self, shape: Sequence[int], stride: Sequence[int]) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    def counts(
+        self, shape: Sequence[int], stride: Sequence[int]
+    ) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Accesses per cell and the cells' extents per axis, where one view layout equals `shape` and `stride`."""
         if self.points or len(self.boxes) != 1:
             return None
@@ -91,7 +93,15 @@ class AccessMap:
         top = 0
         for (offset, _, strides), boxes in self.boxes.items():
             for lo, extent in boxes:
-                top = max(top, 1 + offset + sum((b + max(0, (n - 1) if s > 0 else 0)) * s for b, n, s in zip(lo, extent, strides, strict=True)))
+                top = max(
+                    top,
+                    1
+                    + offset
+                    + sum(
+                        (b + max(0, (n - 1) if s > 0 else 0)) * s
+                        for b, n, s in zip(lo, extent, strides, strict=True)
+                    ),
+                )
         return max([top, *(int(p.max()) + 1 for p in self.points if len(p))])
 
     def missing(self, shape: Sequence[int], stride: Sequence[int], *, wanted: str = "zero") -> Missing:
@@ -193,9 +203,7 @@ class _Tracer(Session):
         store = isinstance(op, ktdp.StoreOp)
         owner = op.operands[-1 if store else 0].owner
         if not isinstance(owner, ktdp.ConstructAccessTileOp):
-            view, rows = tile
-            check_points(view, rows)
-            self._points(view, rows, store)
+            self._points(*tile, store)
             return
         view, symbols, *subscripts = tile
         points = owner.access_tile_set.data
@@ -205,8 +213,7 @@ class _Tracer(Session):
         if box is None:
             rows = order_points(set_points(points, tuple(symbols)), owner.access_tile_order.data)
             rows = rows + np.asarray(subscripts, dtype=np.int64)
-            check_points(view, rows)
-            self._points(view, rows, store)
+            self._points(view, addresses_of(view, rows), store)
             return
         lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
         if isinstance(view, DistributedView):
@@ -236,13 +243,15 @@ class _Tracer(Session):
             self._reads.add(key)
         found.boxes.setdefault(geometry, []).append((lo, extent))
 
-    def _points(self, view: View, rows: np.ndarray, store: bool) -> None:
+    def _points(self, view: View, addresses: np.ndarray, store: bool) -> None:
         found = self._map(view, store)
         if found is not None:
-            found.points.append(view.offset + rows @ np.asarray(view.strides, dtype=np.int64))
+            found.points.append(addresses)
 
 
-def coverage(function: Function, args: Sequence[Any] | None = None, *, grid: Sequence[int] | None = None) -> Coverage:
+def coverage(
+    function: Function, args: Sequence[Any] | None = None, *, grid: Sequence[int] | None = None
+) -> Coverage:
     """Trace the accesses of every core of a function.
 
     `args` are as for `Function.run`; None, as a whole or for one pointer, stands for memory of any size. Tensors
@@ -252,7 +261,9 @@ def coverage(function: Function, args: Sequence[Any] | None = None, *, grid: Seq
     parameters = function.op.body.block.args
     given = list(args) if args is not None else [None] * len(parameters)
     if len(given) != len(parameters):
-        raise KtirError([at(function.op, "KT216", f"{len(parameters)} arguments are needed, {len(given)} given")])
+        raise KtirError(
+            [at(function.op, "KT216", f"{len(parameters)} arguments are needed, {len(given)} given")]
+        )
     names = [p.name_hint or f"arg{i}" for i, p in enumerate(parameters)]
     pointers = set(viewed_arguments(function.op))
     program = compile_function(function.module.module, function.op, keep=addressing(function.op))

@@ -20,7 +20,8 @@ Constructors (all importable from here; values are `SSAValue`s, sizes and stride
 
     linalg: BatchMatmulOp(inputs, outputs), DivOp(inputs, outputs), ELEMENTWISE["linalg.rsqrt"](inputs, outputs) ...,
             ReduceManyOp(inputs, inits, dims, region), MapOp(inputs, init, region)
-    arith:  RemfOp(lhs, rhs), IndexCastUIOp(value, type)
+    arith:  RemfOp(lhs, rhs), IndexCastUIOp(value, type), SelectOp(condition, lhs, rhs) - use it where the condition is a
+            tensor of i1; xDSL's arith.SelectOp takes scalar conditions only
     tensor: GenerateOp(type, region), RankOp(tensor)
 
 Everything else is xDSL's own (`xdsl.dialects.arith`, `linalg`, `math`, `scf`, `tensor`, `func`).
@@ -57,6 +58,7 @@ from tracer.ktir.extra_ops import (
     RankOp,
     ReduceManyOp,
     RemfOp,
+    SelectOp,
 )
 from tracer.ktir.indirect_ops import ConstructIndirectAccessTileOp, RegionTerminatorOp
 from tracer.ktir.intertile_ops import (
@@ -104,6 +106,7 @@ __all__ = [
     "RemfOp",
     "RuntimeArgExtractOp",
     "RuntimeArgType",
+    "SelectOp",
     "SpyreMemorySpaceAttr",
     "StoreOp",
     "TileFutureType",
@@ -142,7 +145,11 @@ def context() -> Context:
     for dialect in (builtin.Builtin, func.Func, math.Math, scf.Scf, Ktdp):
         ctx.load_dialect(dialect)
     own_arith = (*ARITH_OPS, *arith_ops.OPS)
-    for dialect, extra in ((arith.Arith, own_arith), (linalg.Linalg, LINALG_OPS), (tensor.Tensor, TENSOR_OPS)):
+    for dialect, extra in (
+        (arith.Arith, own_arith),
+        (linalg.Linalg, LINALG_OPS),
+        (tensor.Tensor, TENSOR_OPS),
+    ):
         named = {op.name for op in extra}
         kept = [op for op in dialect.operations if op.name not in named]
         ctx.load_dialect(Dialect(dialect.name, [*kept, *extra], list(dialect.attributes)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import Attribute, DenseArrayBase, IndexType, MemRefType, TensorType, i64
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Attribute, DenseArrayBase, IndexType, MemRefType, TensorType, i1, i64
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -117,7 +118,9 @@ def _contraction(name: str, a: str, b: str, c: str) -> type[NamedLinalgOp]:
                 raise VerifyException(f"{name}: {value.type} must be a tensor of rank {len(letters)}")
             for letter, extent in zip(letters, shape, strict=True):
                 if extents.setdefault(letter, extent) != extent:
-                    raise VerifyException(f"{name}: extent {extent} of {value.type} does not fit {extents[letter]}")
+                    raise VerifyException(
+                        f"{name}: extent {extent} of {value.type} does not fit {extents[letter]}"
+                    )
 
     return irdl_op_definition(
         type(
@@ -277,6 +280,62 @@ class RemfOp(IRDLOperation):
         printer.print_string(f" {ssa_name(printer, self.lhs)}, {ssa_name(printer, self.rhs)}")
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """`arith.select` with a tile of conditions, which xDSL's own does not take. `SelectOp(condition, lhs, rhs)`."""
+
+    name = "arith.select"
+    cond = operand_def()
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, cond: SSAValue | Operation, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
+        super().__init__(operands=[cond, lhs, rhs], result_types=[SSAValue.get(lhs).type])
+
+    def verify_(self) -> None:
+        if not self.lhs.type == self.rhs.type == self.result.type:
+            raise VerifyException("both values and the result of arith.select have one type")
+        condition = self.cond.type
+        if isinstance(condition, TensorType):
+            if condition.element_type != i1 or not isinstance(self.result.type, TensorType):
+                raise VerifyException(f"a condition {condition} cannot select {self.result.type}")
+            if _shape(self.cond) != _shape(self.lhs):
+                raise VerifyException(f"{condition} differs in shape from {self.lhs.type}")
+        elif condition != i1:
+            raise VerifyException(f"the condition of arith.select is i1, not {condition}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        operands = [parser.parse_unresolved_operand()]
+        for _ in range(2):
+            parser.parse_punctuation(",")
+            operands.append(parser.parse_unresolved_operand())
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        condition: Attribute = i1
+        if parser.parse_optional_punctuation(","):
+            condition, type_ = type_, parser.parse_type()
+        types = (condition, type_, type_)
+        values = [parser.resolve_operand(o, t) for o, t in zip(operands, types, strict=True)]
+        if condition == i1:
+            op: Operation = arith.SelectOp(*values)
+            op.attributes |= attributes
+            return op
+        return cls.build(operands=values, result_types=[type_], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" " + ", ".join(ssa_name(printer, v) for v in self.operands))
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        if self.cond.type != i1:
+            printer.print_attribute(self.cond.type)
+            printer.print_string(", ")
         printer.print_attribute(self.result.type)
 
 

@@ -129,14 +129,18 @@ class ConstructIndirectAccessTileOp(IRDLOperation):
         views = iter(self.index_views)
         for axis, (indirect, map_) in enumerate(subscripts):
             if map_.num_symbols or map_.num_dims != len(self.captured) + variables:
-                raise VerifyException(f"the map of subscript {axis} must range over captured values and variables")
+                raise VerifyException(
+                    f"the map of subscript {axis} must range over captured values and variables"
+                )
             rank = 1
             if indirect:
                 view_type = next(views).type
                 assert isinstance(view_type, MemRefType)
                 rank = len(view_type.get_shape())
             if len(map_.results) != rank:
-                raise VerifyException(f"subscript {axis} has {len(map_.results)} expressions instead of {rank}")
+                raise VerifyException(
+                    f"subscript {axis} has {len(map_.results)} expressions instead of {rank}"
+                )
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstructIndirectAccessTileOp:
@@ -237,6 +241,4 @@ def variables_region(names: Sequence[str]) -> Region:
 def _as_dims(exprs: Sequence[AffineExpr], captured: int, variables: int) -> AffineMap:
     dims = [AffineExpr.dimension(i) for i in range(captured)]
     locals_: list[AffineExpr] = [AffineExpr.dimension(captured + i) for i in range(variables)]
-    return AffineMap(
-        captured + variables, 0, tuple(e.replace_dims_and_symbols(dims, locals_) for e in exprs)
-    )
+    return AffineMap(captured + variables, 0, tuple(e.replace_dims_and_symbols(dims, locals_) for e in exprs))

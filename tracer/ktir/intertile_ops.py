@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 
-
 from xdsl.dialects.builtin import AffineSetAttr, Attribute, IndexType, StringAttr, TensorType
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -272,5 +271,3 @@ class RuntimeArgExtractOp(IRDLOperation):
         printer.print_attribute(self.arg.type)
         printer.print_string(" -> ")
         printer.print_attribute(self.result.type)
-
-

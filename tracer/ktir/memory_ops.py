@@ -166,7 +166,9 @@ class ConstructMemoryViewOp(IRDLOperation):
                 raise VerifyException(f"size {size} of axis {axis} differs from extent {shown} of the memref")
         points = self.coordinate_set.data
         if points.num_dims != len(sizes):
-            raise VerifyException(f"coordinate_set has {points.num_dims} dims but the view has rank {len(sizes)}")
+            raise VerifyException(
+                f"coordinate_set has {points.num_dims} dims but the view has rank {len(sizes)}"
+            )
         if points.num_symbols != len(self.sizes) and points.num_symbols:
             raise VerifyException(
                 f"coordinate_set has {points.num_symbols} symbols but there are {len(self.sizes)} dynamic sizes"
@@ -196,7 +198,9 @@ class ConstructMemoryViewOp(IRDLOperation):
         properties["memory_space"] = attributes.pop("memory_space", MemorySpaceAttr("global"))
         if not isinstance(properties["memory_space"], MemorySpace):
             parser.raise_error(
-                "memory_space must be #ktdp.memory_space<...> or #ktdp.spyre_memory_space<...>", pos, parser.pos
+                "memory_space must be #ktdp.memory_space<...> or #ktdp.spyre_memory_space<...>",
+                pos,
+                parser.pos,
             )
         if not isinstance(properties["coordinate_set"], AffineSetAttr):
             parser.raise_error("coordinate_set must be an affine_set", pos, parser.pos)
@@ -341,7 +345,9 @@ class ConstructAccessTileOp(IRDLOperation):
         assert isinstance(base_type, MemRefType | TensorType)
         points, order, base_map = self.access_tile_set.data, self.access_tile_order.data, self.base_map.data
         if base_map.num_dims != len(self.indices):
-            raise VerifyException(f"base_map has {base_map.num_dims} dims but there are {len(self.indices)} indices")
+            raise VerifyException(
+                f"base_map has {base_map.num_dims} dims but there are {len(self.indices)} indices"
+            )
         if len(base_map.results) != len(base_type.get_shape()):
             raise VerifyException(
                 f"{len(base_map.results)} subscripts for a base of rank {len(base_type.get_shape())}"
@@ -413,7 +419,9 @@ def parse_symbols(parser: Parser) -> list[SSAValue]:
     """The optional `symbols(%n, ...)` clause."""
     if not parser.parse_optional_keyword("symbols"):
         return []
-    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand(IndexType()))
+    return parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: parser.parse_operand(IndexType())
+    )
 
 
 def print_symbols(printer: Printer, symbols: Sequence[SSAValue]) -> None:

@@ -28,7 +28,7 @@ from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Span
 
-from tracer.ktir.extra_ops import MapOp, ReduceManyOp, parse_result_types, parse_typed_operands
+from tracer.ktir.extra_ops import MapOp, ReduceManyOp, SelectOp, parse_result_types, parse_typed_operands
 
 _NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 
@@ -92,7 +92,9 @@ class KtirParser(Parser):
 
 def _stand_in(op_type: type[Operation], syntax: Callable[[Parser], Operation]) -> type[Operation]:
     return type(
-        op_type.__name__, (), {"parse": staticmethod(syntax), "dialect_name": op_type.dialect_name, "name": op_type.name}
+        op_type.__name__,
+        (),
+        {"parse": staticmethod(syntax), "dialect_name": op_type.dialect_name, "name": op_type.name},
     )
 
 
@@ -213,7 +215,9 @@ def _for(parser: Parser) -> Operation:
         types = parse_result_types(parser)
     index_type = parser.parse_type() if parser.parse_optional_punctuation(":") else IndexType()
     if len(types) != len(names):
-        parser.raise_error(f"scf.for has {len(names)} iter_args but {len(types)} result types", pos, parser.pos)
+        parser.raise_error(
+            f"scf.for has {len(names)} iter_args but {len(types)} result types", pos, parser.pos
+        )
     bounds = [parser.resolve_operand(v, index_type) for v in (lower, upper, step)]
     values = parser.resolve_operands(inits, types, pos)
     args = [induction.resolve(index_type), *(n.resolve(t) for n, t in zip(names, types, strict=True))]
@@ -242,6 +246,7 @@ _SYNTAX: dict[str, Callable[[Parser], Operation]] = {
     "linalg.map": _map,
     "scf.for": _for,
     "scf.if": _if,
+    "arith.select": SelectOp.parse,
 }
 
 __all__ = ["BlockArgument", "KtirParser", "ParseError"]

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     TensorType,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.printer import Printer
@@ -107,6 +108,10 @@ class KtirPrinter(Printer):
                 self.print_string(f"{int(bool(attribute.value.data))} : i1")
             case DenseIntOrFPElementsAttr():
                 self._print_dense(attribute)
+            case ArrayAttr() if all(isinstance(v, IntegerAttr) and v.type == i64 for v in attribute):
+                # An integer without a type is an i64.
+                with self.in_square_brackets():
+                    self.print_list(attribute, lambda v: self.print_string(str(v.value.data)))
             case _:
                 super().print_attribute(attribute)
 
@@ -209,7 +214,8 @@ def _for(printer: Printer, op: Operation) -> None:
     printer.print_string(f" {ssa_name(printer, induction)} = {lower} to {upper} step {step}")
     if args:
         pairs = (
-            f"{ssa_name(printer, a)} = {ssa_name(printer, v)}" for a, v in zip(args, op.iter_args, strict=True)
+            f"{ssa_name(printer, a)} = {ssa_name(printer, v)}"
+            for a, v in zip(args, op.iter_args, strict=True)
         )
         printer.print_string(f" iter_args({', '.join(pairs)}) -> ")
         _print_types(printer, [a.type for a in args])

@@ -48,7 +48,9 @@ def verify(module: ModuleOp) -> list[Diagnostic]:
 def _grid(op: func.FuncOp, module: ModuleOp) -> Iterable[Diagnostic]:
     value = op.attributes.get("grid")
     if value is None:
-        called = any(isinstance(o, func.CallOp) and o.callee.string_value() == op.sym_name.data for o in module.walk())
+        called = any(
+            isinstance(o, func.CallOp) and o.callee.string_value() == op.sym_name.data for o in module.walk()
+        )
         if op.body.blocks and not called:
             # The public simulator takes one core; say so rather than guess in silence.
             yield at(op, "KT110", "the function has no grid; it runs on one core", "warning")

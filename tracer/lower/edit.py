@@ -87,8 +87,12 @@ def splat_value(value: SSAValue) -> Number | None:
         number: Number = attribute.value.data
     elif isinstance(attribute, FloatAttr):
         return attribute.value.data
-    elif isinstance(attribute, DenseIntOrFPElementsAttr) and len(attribute) and attribute.is_splat():
-        number = cast(Number, next(iter(attribute.iter_values())))
+    elif isinstance(attribute, DenseIntOrFPElementsAttr) and len(attribute):
+        values = cast(Iterable[Number], attribute.iter_values())
+        number = next(iter(values))
+        # NaN differs from itself, so the attribute does not see that it is a splat.
+        if not attribute.is_splat() and not all(v != v for v in values):
+            return None
     else:
         return None
     return abs(number) if element_type(value.type) == IntegerType(1) else number

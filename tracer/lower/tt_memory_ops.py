@@ -11,7 +11,10 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     TensorType,
+    i32,
+    i64,
 )
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -91,22 +94,22 @@ class MakeTensorDescriptorOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> MakeTensorDescriptorOp:
         """Read the form after the operation\'s name."""
-        base = parser.parse_operand()
+        base = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
-        sizes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand())
+        sizes = _scalars(parser, i32)
         parser.parse_punctuation(",")
-        strides = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand())
+        strides = _scalars(parser, i64)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         with parser.in_angle_brackets():
-            parser.parse_type()
+            pointer = parser.resolve_operand(base, PointerType(parser.parse_type()))
         parser.parse_punctuation(",")
         with parser.in_angle_brackets():
             block = parser.parse_type()
             if parser.parse_optional_punctuation(","):
                 parser.parse_attribute()
         return cls.build(
-            operands=[base, sizes, strides], result_types=[DescriptorType(block)], attributes=attributes
+            operands=[pointer, sizes, strides], result_types=[DescriptorType(block)], attributes=attributes
         )
 
 
@@ -124,7 +127,7 @@ class DescriptorLoadOp(IRDLOperation):
     def parse(cls, parser: Parser) -> DescriptorLoadOp:
         """Read the form after the operation\'s name."""
         descriptor = parser.parse_unresolved_operand()
-        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand())
+        indices = _scalars(parser, i32)
         _skip_hints(parser)
         parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
@@ -148,7 +151,7 @@ class DescriptorStoreOp(IRDLOperation):
     def parse(cls, parser: Parser) -> DescriptorStoreOp:
         """Read the form after the operation\'s name."""
         descriptor = parser.parse_unresolved_operand()
-        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand())
+        indices = _scalars(parser, i32)
         parser.parse_punctuation(",")
         source = parser.parse_unresolved_operand()
         _skip_hints(parser)
@@ -159,6 +162,12 @@ class DescriptorStoreOp(IRDLOperation):
         tensor = parser.parse_type()
         values = [parser.resolve_operand(descriptor, kind), parser.resolve_operand(source, tensor)]
         return cls.build(operands=[*values, indices])
+
+
+def _scalars(parser: Parser, kind: Attribute) -> list[SSAValue]:
+    """`[%a, %b]`: Triton gives extents and offsets as i32, strides as i64."""
+    names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+    return [parser.resolve_operand(name, kind) for name in names]
 
 
 def _skip_hints(parser: Parser) -> None:

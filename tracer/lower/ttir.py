@@ -67,9 +67,13 @@ def generate_ttir(source: str, name: str, signature: Mapping[str, str], constant
     are there. Raises SourceRejectedError and InterpretedTritonError.
     """
     with _LOCK:
-        function = _jit_function(source, name)
-        specialised = {p: "constexpr" if p in constants else t for p, t in signature.items()}
-        text = _compile(function, specialised, dict(constants), source)
+        filename = _register(source)
+        try:
+            function = _jit_function(source, name, filename)
+            specialised = {p: "constexpr" if p in constants else t for p, t in signature.items()}
+            text = _compile(function, specialised, dict(constants), source)
+        finally:
+            linecache.cache.pop(filename, None)
     return Ttir(name, text, source)
 
 
@@ -82,16 +86,20 @@ def _context() -> Any:
     return context
 
 
-def _jit_function(source: str, name: str) -> Any:
+def _register(source: str) -> str:
+    """A file name under which `inspect` finds the text. It reaches the locations, so it must not vary."""
+    filename = f"{KERNEL_FILE}{hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    return filename
+
+
+def _jit_function(source: str, name: str, filename: str) -> Any:
     import triton
     import triton.language as tl
     from triton.runtime.jit import JITFunction
 
     if not isinstance(tl.sum, JITFunction):
         raise InterpretedTritonError(op=name)
-    # The name must not change with the process: it reaches the locations in the text.
-    filename = f"{KERNEL_FILE}{hashlib.sha256(source.encode()).hexdigest()[:16]}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"triton": triton, "tl": tl, "__name__": "tracer_kernel"}
     exec("import math\nfrom triton.language.extra import libdevice", namespace)
     try:

@@ -72,6 +72,9 @@ class Values(TorchFunctionMode):
         `inputs` are the tensors among its arguments. Returns the result, the tensors in it, whether an input
         was written, and whether the result could only be had from values.
         """
+        if func is torch.Tensor.__deepcopy__ and isinstance(args[0], FakeTensor):
+            # PyTorch copies the storage, which for fake tensors corrupts the heap now and then (2.13).
+            func, args, kwargs = torch.Tensor.clone, args[:1], {}
         versions = [tensor._version for tensor in inputs]
         try:
             result = func(*args, **kwargs)

@@ -99,3 +99,11 @@ class SimulatorFailed(HarvestError):
     code = "HV612"
     message = "T2: {simulator} stopped at {kernel}: {detail}"
     advice = "harvest simulate on the .ktir file shows the place."
+
+
+class NotProved(HarvestError):
+    """T1 could not be shown at another problem size, because the op has none that gives the same source."""
+
+    code = "HV613"
+    message = "no other problem size: {detail}"
+    advice = "the tier stays open; look at what ties the source to its size."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from tracer.validate.errors import MalformedFolder
+from tracer.validate.inputs import floats_without_memory
 from tracer.validate.oracle import span_of
 from tracer.validate.problem import Problem
 from tracer.validate.stage import load_sibling
@@ -59,6 +61,13 @@ class Folder:
             make_inputs=self.constant("make_inputs"),
             run=self.constant("run"),
         )
+
+    @property
+    def light(self) -> Problem:
+        """The op at the traced size with its index tensors; floating inputs take no memory and have no values."""
+        with floats_without_memory():
+            inputs = self.constant("make_inputs")()
+        return dataclasses.replace(self.problem, make_inputs=lambda: inputs)
 
     @functools.cached_property
     def is_large(self) -> bool:

@@ -11,7 +11,16 @@ from torch import Tensor
 
 from tracer.ktir.affine import contains
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.memory import FIRST_CORE, UNWRITTEN, Buffer, DistributedView, View, assign, span, strided
+from tracer.ktir.simulator.memory import (
+    FIRST_CORE,
+    UNWRITTEN,
+    Buffer,
+    DistributedView,
+    View,
+    assign,
+    span,
+    strided,
+)
 
 Coordinates = tuple[int, ...]
 
@@ -115,7 +124,9 @@ def note_write(session: Session, buffer: Buffer, writers: Tensor, readers: Tenso
         foreign = (writers >= FIRST_CORE) & (writers != me)
         if bool(foreign.any()):
             other = int(writers[tuple(torch.nonzero(foreign)[0])]) - FIRST_CORE
-            session.report("KT205", f"{buffer.name}: core {other} writes this element too", _where(foreign, lo))
+            session.report(
+                "KT205", f"{buffer.name}: core {other} writes this element too", _where(foreign, lo)
+            )
     if bool(readers.any()):
         foreign = (readers != 0) & (readers != me)
         if bool(foreign.any()):
@@ -155,13 +166,18 @@ def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[i
     assign(buffer.data, offset, shape, view.strides, value)
 
 
-def read_points(session: Session, view: View, points: np.ndarray) -> Tensor:
-    """The elements at rows of coordinates, as a 1-D tensor."""
+def addresses_of(view: View, points: np.ndarray) -> np.ndarray:
+    """Element indices of rows of coordinates. Raises Fault for one outside the view, its set or its buffer."""
     check_points(view, points)
+    return view.offset + points @ np.asarray(view.strides, dtype=np.int64)
+
+
+def read_addresses(session: Session, view: View, flat: np.ndarray) -> Tensor:
+    """The elements at these indices, which lie in the buffer, as a 1-D tensor."""
     buffer = view.buffer
-    addresses = torch.from_numpy(view.offset + points @ np.asarray(view.strides, dtype=np.int64))
-    if len(points):
-        session.accessed(buffer, int(addresses.min()), int(addresses.max()))
+    addresses = torch.from_numpy(np.array(flat))
+    if len(flat):
+        session.accessed(buffer, int(flat.min()), int(flat.max()))
     if buffer.stored and session.sanitize:
         buffer.track()
         assert buffer.writers is not None
@@ -172,20 +188,20 @@ def read_points(session: Session, view: View, points: np.ndarray) -> Tensor:
     return buffer.data[addresses]
 
 
-def write_points(session: Session, view: View, points: np.ndarray, value: Tensor) -> None:
-    """Store a 1-D tensor to rows of coordinates; the last of duplicate rows wins."""
-    check_points(view, points)
+def write_addresses(session: Session, view: View, flat: np.ndarray, value: Tensor) -> None:
+    """Store a 1-D tensor to these element indices; the last of duplicates wins."""
     buffer = view.buffer
-    flat = view.offset + points @ np.asarray(view.strides, dtype=np.int64)
     if not len(flat):
         return
     session.accessed(buffer, int(flat.min()), int(flat.max()))
     unique, last = np.unique(flat[::-1], return_index=True)
     if len(unique) != len(flat):
-        session.report("KT217", f"{buffer.name}: {len(flat) - len(unique)} elements are written twice; the last wins")
+        session.report(
+            "KT217", f"{buffer.name}: {len(flat) - len(unique)} elements are written twice; the last wins"
+        )
         keep = len(flat) - 1 - last
         flat, value = flat[keep], value[torch.from_numpy(keep)]
-    addresses = torch.from_numpy(flat)
+    addresses = torch.from_numpy(np.array(flat))
     if session.sanitize:
         buffer.track()
         assert buffer.writers is not None
@@ -196,7 +212,9 @@ def write_points(session: Session, view: View, points: np.ndarray, value: Tensor
     buffer.data[addresses] = value
 
 
-def distributed_read(session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int]) -> Tensor:
+def distributed_read(
+    session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int]
+) -> Tensor:
     """The box gathered from the partitions that hold it; raises Fault KT220 where one element has no partition."""
     out: Tensor | None = None
     held = np.zeros(tuple(shape), dtype=bool)
@@ -211,7 +229,11 @@ def distributed_read(session: Session, view: DistributedView, lo: Sequence[int],
         out[window] = piece
         held[window] = True
     if out is None or not held.all():
-        missing = tuple(int(i) + b for i, b in zip(np.argwhere(~held)[0], lo, strict=True)) if held.size else tuple(lo)
+        missing = (
+            tuple(int(i) + b for i, b in zip(np.argwhere(~held)[0], lo, strict=True))
+            if held.size
+            else tuple(lo)
+        )
         raise Fault("KT220", "no partition of the distributed view holds this element", missing)
     return out
 
@@ -246,5 +268,3 @@ def _clip(
         local.append(begin - low)
         extent.append(end - begin)
     return tuple(window), tuple(local), tuple(extent)
-
-

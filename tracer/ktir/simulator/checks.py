@@ -47,7 +47,9 @@ def scratchpad(function: Function, target: SpyreTarget) -> list[Diagnostic]:
     if bytes_ > target.lx_bytes:
         return [at(op, "KT207", f"{bytes_} bytes of tiles live here, the scratchpad has {target.lx_bytes}")]
     if bytes_ > target.lx_warn_bytes:
-        return [at(op, "KT208", f"{bytes_} bytes of tiles live here, above {target.lx_warn_bytes}", "warning")]
+        return [
+            at(op, "KT208", f"{bytes_} bytes of tiles live here, above {target.lx_warn_bytes}", "warning")
+        ]
     return []
 
 

@@ -106,11 +106,17 @@ class Compiler:
         """Comma-separated operands."""
         return ", ".join(self.use(v) for v in values)
 
-    def call(self, op: Operation, function: Callable[..., Any], operands: Sequence[SSAValue] | None = None) -> None:
+    def call(
+        self, op: Operation, function: Callable[..., Any], operands: Sequence[SSAValue] | None = None
+    ) -> None:
         """Emit `result = function(operands)`."""
         arguments = self.uses(op.operands if operands is None else operands)
         target = ", ".join(self.define(r) for r in op.results)
-        self.line(f"{target} = {self.bind(function, 'f')}({arguments})" if target else f"{self.bind(function, 'f')}({arguments})")
+        self.line(
+            f"{target} = {self.bind(function, 'f')}({arguments})"
+            if target
+            else f"{self.bind(function, 'f')}({arguments})"
+        )
 
     def block(self, block: Block) -> None:
         """Emit every operation of a block but its terminator."""
@@ -187,7 +193,14 @@ class Compiler:
 
 
 _CONTROL = {"scf.for", "scf.if", "scf.while", "scf.yield", "func.return", "scf.condition"}
-_ALWAYS = _CONTROL | {"ktdp.load", "ktdp.store", "ktdp.inter_tile_reduce", "scf.forall", "scf.parallel", "func.call"}
+_ALWAYS = _CONTROL | {
+    "ktdp.load",
+    "ktdp.store",
+    "ktdp.inter_tile_reduce",
+    "scf.forall",
+    "scf.parallel",
+    "func.call",
+}
 
 
 def _as_tile(el: Element) -> Callable[[Any], torch.Tensor]:
@@ -289,4 +302,13 @@ def finish_program(compiler: Compiler, function: func.FuncOp, *, collective: boo
     return Program(name, space["program"], filename, compiler.ops, collective, source)
 
 
-__all__ = ["EMITTERS", "Compiler", "Program", "Unsupported", "compile_function", "dense", "emits", "finish_program"]
+__all__ = [
+    "EMITTERS",
+    "Compiler",
+    "Program",
+    "Unsupported",
+    "compile_function",
+    "dense",
+    "emits",
+    "finish_program",
+]

@@ -15,11 +15,12 @@ from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, format_expr, order_points, permutation, set_box, set_points
 from tracer.ktir.simulator.access import (
     distributed_read,
+    addresses_of,
     distributed_write,
     read_box,
-    read_points,
+    read_addresses,
+    write_addresses,
     write_box,
-    write_points,
 )
 from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element
@@ -43,7 +44,9 @@ def _view(compiler: Compiler, op: Operation) -> None:
     space = op.memory_space
     core = space.core_id
 
-    def build(session: Any, pointer: Any, dynamic_sizes: Sequence[int], dynamic_strides: Sequence[int]) -> View:
+    def build(
+        session: Any, pointer: Any, dynamic_sizes: Sequence[int], dynamic_strides: Sequence[int]
+    ) -> View:
         extents, steps = _fill(sizes, dynamic_sizes), _fill(strides, dynamic_strides)
         for axis, (extent, declared) in enumerate(zip(extents, shape, strict=True)):
             if extent < 0 or (declared != DYNAMIC_INDEX and extent != declared):
@@ -101,17 +104,18 @@ def _distributed(compiler: Compiler, op: Operation) -> None:
             if box is None:
                 raise Fault("KT220", "the coordinate set of every partition must be a box")
             if box.shape != part.sizes:
-                raise Fault("KT220", f"a partition of shape {list(part.sizes)} holds a set of shape {list(box.shape)}")
+                raise Fault(
+                    "KT220", f"a partition of shape {list(part.sizes)} holds a set of shape {list(box.shape)}"
+                )
             boxes.append(tuple(zip(box.lo, box.hi, strict=True)))
         sizes = tuple(
-            max(b[axis][1] for b in boxes) if extent == DYNAMIC_INDEX else extent for axis, extent in enumerate(shape)
+            max(b[axis][1] for b in boxes) if extent == DYNAMIC_INDEX else extent
+            for axis, extent in enumerate(shape)
         )
         for box in boxes:
             if any(lo < 0 or hi > n for (lo, hi), n in zip(box, sizes, strict=True)):
                 raise Fault("KT220", f"a partition holds {box}, outside the view of shape {list(sizes)}")
-        plain = tuple(
-            View(p.buffer, p.offset, p.sizes, p.strides, p.inside) for p in parts
-        )
+        plain = tuple(View(p.buffer, p.offset, p.sizes, p.strides, p.inside) for p in parts)
         return DistributedView(plain, tuple(boxes), sizes)
 
     compiler.call(op, build)
@@ -165,12 +169,14 @@ def _load(compiler: Compiler, op: Operation) -> None:
     el = element(op.result.type)
     if tile is None:
         shape = tuple(op.result.type.get_shape())
-        function: Callable[..., Any] = lambda session, t: read_points(session, *t).reshape(shape)  # noqa: E731
+        function: Callable[..., Any] = lambda session, t: read_addresses(session, *t).reshape(shape)  # noqa: E731
     else:
         if element(tile.base.type).name != el.name:
             raise Unsupported(f"loads {el.name} from a view of {element(tile.base.type).name}")
         function = loader(tile.access_tile_set.data, tile.access_tile_order.data, op.result.type.get_shape())
-    compiler.line(f"{compiler.define(op.result)} = {compiler.bind(function, 'f')}(session, {compiler.use(op.tile)})")
+    compiler.line(
+        f"{compiler.define(op.result)} = {compiler.bind(function, 'f')}(session, {compiler.use(op.tile)})"
+    )
 
 
 @emits("ktdp.store")
@@ -181,14 +187,16 @@ def _store(compiler: Compiler, op: Operation) -> None:
         return
     tile = _defining(op)
     if tile is None:
-        function: Callable[..., Any] = lambda session, v, t: write_points(session, *t, v.reshape(-1))  # noqa: E731
+        function: Callable[..., Any] = lambda session, v, t: write_addresses(session, *t, v.reshape(-1))  # noqa: E731
     else:
         if element(tile.base.type).name != element(op.data.type).name:
-            raise Unsupported(f"stores {element(op.data.type).name} to a view of {element(tile.base.type).name}")
+            raise Unsupported(
+                f"stores {element(op.data.type).name} to a view of {element(tile.base.type).name}"
+            )
         function = storer(tile.access_tile_set.data, tile.access_tile_order.data)
-    compiler.line(f"{compiler.bind(function, 'f')}(session, {compiler.use(op.data)}, {compiler.use(op.tile)})")
-
-
+    compiler.line(
+        f"{compiler.bind(function, 'f')}(session, {compiler.use(op.data)}, {compiler.use(op.tile)})"
+    )
 
 
 def loader(points: AffineSet, order: AffineMap, shape: Sequence[int]) -> Callable[..., Tensor]:
@@ -235,7 +243,9 @@ def _read(session: Any, view: Any, start: Sequence[int], extents: Sequence[int])
     if isinstance(view, Tensor):
         for axis, (b, n, size) in enumerate(zip(start, extents, view.shape, strict=True)):
             if b < 0 or b + n > size:
-                raise Fault("KT201", f"axis {axis}: coordinates {b} to {b + n - 1} of a tile of {size}", tuple(start))
+                raise Fault(
+                    "KT201", f"axis {axis}: coordinates {b} to {b + n - 1} of a tile of {size}", tuple(start)
+                )
         return view[tuple(slice(b, b + n) for b, n in zip(start, extents, strict=True))]
     return read_box(session, view, start, extents)
 
@@ -256,7 +266,7 @@ def _general_loader(points: AffineSet, order: AffineMap, shape: tuple[int, ...])
             return view[tuple(torch.from_numpy(c.copy()) for c in rows.T)].reshape(shape)
         if isinstance(view, DistributedView):
             raise Fault("KT220", "a distributed view is read through boxes only")
-        return read_points(session, view, rows).reshape(shape)
+        return read_addresses(session, view, addresses_of(view, rows)).reshape(shape)
 
     return load
 
@@ -278,7 +288,7 @@ def storer(points: AffineSet, order: AffineMap) -> Callable[..., None]:
         def scatter(session: Any, value: Tensor, tile: Any) -> None:
             rows = _coordinates(points, order, tile)
             _fits(len(rows), value.shape)
-            write_points(session, tile[0], rows, value.reshape(-1))
+            write_addresses(session, tile[0], addresses_of(tile[0], rows), value.reshape(-1))
 
         return scatter
     lo, extents = box.lo, box.shape
@@ -323,7 +333,9 @@ def _produce(compiler: Compiler, op: Operation) -> None:
         compiler.op(inner)
     end = block.last_op
     assert end is not None
-    compiler.line(f"{compiler.define(op.future)} = ({key}, {compiler.use(block.args[0])}, {compiler.use(end.operands[0])})")
+    compiler.line(
+        f"{compiler.define(op.future)} = ({key}, {compiler.use(block.args[0])}, {compiler.use(end.operands[0])})"
+    )
     compiler.indent -= 1
     compiler.line("else:")
     compiler.line(f"    {compiler.define(op.future)} = ({key}, None, None)")
@@ -346,7 +358,7 @@ def _inter_reduce(compiler: Compiler, op: Operation) -> None:
     compiler.line(f"return {compiler.use(end.operands[0])}")
     compiler.indent -= 1
     shape = tuple(op.result.type.get_shape())
-    finish = compiler.bind(lambda t: t if t is None else t.reshape(shape), "f")
+    finish = compiler.bind(lambda t: t.reshape(shape) if isinstance(t, Tensor) else t, "f")
     key = compiler.bind(op, "op")
     request = f"({key}, {compiler.use(op.future)}, {compiler.use(op.identity)}, {name})"
     compiler.line(f"{compiler.define(op.result)} = {finish}((yield {request}))")

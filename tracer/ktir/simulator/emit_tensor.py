@@ -83,12 +83,18 @@ def _slices(
 
     def build(shape: Sequence[int], dynamic: Sequence[int]) -> tuple[slice, ...]:
         values = iter(dynamic)
-        offsets, sizes, strides = ([next(values) if s == DYNAMIC_INDEX else s for s in part] for part in statics)
+        offsets, sizes, strides = (
+            [next(values) if s == DYNAMIC_INDEX else s for s in part] for part in statics
+        )
         out = []
-        for axis, (offset, size, stride, extent) in enumerate(zip(offsets, sizes, strides, shape, strict=True)):
+        for axis, (offset, size, stride, extent) in enumerate(
+            zip(offsets, sizes, strides, shape, strict=True)
+        ):
             last = offset + max(size - 1, 0) * stride
             if offset < 0 or size < 0 or stride <= 0 or (size and last >= extent):
-                raise Fault("KT215", f"slice {offset}:{size}:{stride} of axis {axis}, which has {extent} elements")
+                raise Fault(
+                    "KT215", f"slice {offset}:{size}:{stride} of axis {axis}, which has {extent} elements"
+                )
             out.append(slice(offset, last + 1 if size else offset, stride))
         return tuple(out)
 
@@ -163,7 +169,8 @@ def _generate(compiler: Compiler, op: Operation) -> None:
     el, shape = element(op.result.type), _shape(op.result)
     body = compiler.vectorised(op.body, op.body.block.args)
     grids = [
-        torch.arange(n).reshape([-1 if i == axis else 1 for i in range(len(shape))]) for axis, n in enumerate(shape)
+        torch.arange(n).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        for axis, n in enumerate(shape)
     ]
     finish = compiler.bind(lambda t: t.to(el.dtype).expand(shape), "f")
     arguments = ", ".join(compiler.bind(g) for g in grids)

@@ -92,7 +92,9 @@ def spread(value: Any, lanes: Lanes, dtype: torch.dtype, shape: Sequence[int] | 
     return value.expand(lanes.n, *(shape if shape is not None else ()))
 
 
-def merge(lanes: Lanes, parts: Sequence[tuple[Tensor, Any]], dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
+def merge(
+    lanes: Lanes, parts: Sequence[tuple[Tensor, Any]], dtype: torch.dtype, shape: Sequence[int]
+) -> Tensor:
     """The results of both branches of a conditional, each for its lanes."""
     out = torch.empty((lanes.n, *shape), dtype=dtype)
     for index, value in parts:
@@ -159,7 +161,9 @@ def _starts(view: View, subscripts: Sequence[Any], lo: Sequence[int], extents: S
     bounds = view.box or tuple((0, n) for n in view.sizes)
     for value, base, extent, (low, high) in zip(subscripts, lo, extents, bounds, strict=True):
         start = (value.numpy() if isinstance(value, Tensor) else value) + base
-        smallest, largest = (int(start.min()), int(start.max())) if isinstance(start, np.ndarray) else (start, start)
+        smallest, largest = (
+            (int(start.min()), int(start.max())) if isinstance(start, np.ndarray) else (start, start)
+        )
         if smallest < low or largest + extent > high:
             raise Bail
         out.append(start)
@@ -201,7 +205,9 @@ def load(session: Any, tile: Any, lanes: Lanes, lo: Sequence[int], extents: Sequ
     return read_window(buffer.data, first, extents, view.strides).clone()
 
 
-def store(session: Any, value: Tensor, tile: Any, lanes: Lanes, lo: Sequence[int], extents: Sequence[int]) -> None:
+def store(
+    session: Any, value: Tensor, tile: Any, lanes: Lanes, lo: Sequence[int], extents: Sequence[int]
+) -> None:
     """A tile per lane, to elements that no other lane touches. Raises Bail where that is not certain."""
     view = tile[0]
     if not isinstance(view, View):
@@ -258,5 +264,3 @@ def _disjoint(starts: Sequence[Any], extents: Sequence[int], lanes: Lanes) -> bo
         cell = offset // extent
         cells = cells * (int(cell.max()) + 1) + cell
     return len(np.unique(cells)) == lanes.n
-
-

@@ -28,7 +28,9 @@ def expandable(loop: Operation) -> bool:
 
 def batchable(function: func.FuncOp) -> bool:
     """Whether the function has only operations that lanes are worth trying for."""
-    return not any(op.name in ("func.call", "scf.while", "scf.parallel", "scf.forall") for op in function.walk())
+    return not any(
+        op.name in ("func.call", "scf.while", "scf.parallel", "scf.forall") for op in function.walk()
+    )
 
 
 def varying_values(function: func.FuncOp) -> set[SSAValue]:

@@ -58,7 +58,10 @@ class LaneCompiler(Compiler):
             self.current = outer
 
     def _varies(self, op: Operation) -> bool:
-        return any(v in self.varying for v in (*inputs(op), *op.results)) or op.name == "ktdp.get_compute_tile_id"
+        return (
+            any(v in self.varying for v in (*inputs(op), *op.results))
+            or op.name == "ktdp.get_compute_tile_id"
+        )
 
     def elementwise(self, op: Operation) -> None:
         """arith and math: tiles broadcast over lanes by themselves, scalars become one-dimensional tiles."""
@@ -156,7 +159,9 @@ def _for(compiler: LaneCompiler, op: Operation) -> None:
     outer_lanes = compiler.lanes
     if expandable(op):
         fresh, index = f"lanes{len(compiler.lines)}", f"index{len(compiler.lines)}"
-        compiler.line(f"for {index}, {compiler.define(induction)}, {fresh} in {outer_lanes}.expand({', '.join(bounds)}):")
+        compiler.line(
+            f"for {index}, {compiler.define(induction)}, {fresh} in {outer_lanes}.expand({', '.join(bounds)}):"
+        )
         compiler.indent += 1
         compiler.lanes = fresh
         old = compiler.selected([op.body.block], op, index)
@@ -173,7 +178,9 @@ def _for(compiler: LaneCompiler, op: Operation) -> None:
     else:
         from tracer.ktir.simulator.emit_control import steps
 
-        compiler.line(f"for {compiler.define(induction)} in {compiler.bind(steps, 'f')}({', '.join(bounds)}):")
+        compiler.line(
+            f"for {compiler.define(induction)} in {compiler.bind(steps, 'f')}({', '.join(bounds)}):"
+        )
     compiler.indent += 1
     compiler.inner(op.body.block)
     end = op.body.block.last_op

@@ -22,7 +22,9 @@ from tracer.ktir.simulator.reductions import reducer
 
 
 def _call(compiler: LaneCompiler, op: Operation, function: Any, *arguments: str) -> None:
-    compiler.line(f"{compiler.define(op.results[0])} = {compiler.bind(function, 'f')}({', '.join(arguments)})")
+    compiler.line(
+        f"{compiler.define(op.results[0])} = {compiler.bind(function, 'f')}({', '.join(arguments)})"
+    )
 
 
 def _all(compiler: LaneCompiler, op: Operation) -> list[str]:
@@ -40,7 +42,12 @@ def _splat(compiler: LaneCompiler, op: Operation) -> None:
 def _fill(compiler: LaneCompiler, op: Operation) -> None:
     shape, el = _shape(op.results[0]), element(op.results[0].type)
     ones = [1] * len(shape)
-    _call(compiler, op, lambda v: v.to(el.dtype).reshape(-1, *ones).expand(-1, *shape), compiler.use(op.operands[0]))
+    _call(
+        compiler,
+        op,
+        lambda v: v.to(el.dtype).reshape(-1, *ones).expand(-1, *shape),
+        compiler.use(op.operands[0]),
+    )
 
 
 @lane_emits("tensor.extract")

@@ -45,7 +45,11 @@ def plan(function: Function) -> LaneProgram | None:
     limit = max(1, WORKING_SET // max(live, 1))
     if limit < 4:
         return None
-    whole = any(expandable(op) and op.parent_op() is function.op for op in function.op.walk() if isinstance(op, scf.ForOp))
+    whole = any(
+        expandable(op) and op.parent_op() is function.op
+        for op in function.op.walk()
+        if isinstance(op, scf.ForOp)
+    )
     try:
         return LaneProgram(compile_lanes(function.module.module, function.op), limit, whole)
     except Unsupported as reason:
@@ -53,7 +57,9 @@ def plan(function: Function) -> LaneProgram | None:
         return None
 
 
-def run_lanes(function: Function, prepare: Callable[[Program], Any]) -> tuple[Any, Any, list[tuple[Any, ...]]] | None:
+def run_lanes(
+    function: Function, prepare: Callable[[Program], Any]
+) -> tuple[Any, Any, list[tuple[Any, ...]]] | None:
     """Session, buffers and an empty list of returned values, or None where the function must run core by core."""
     if function.lanes is None:
         function.lanes = plan(function) or False
@@ -66,7 +72,16 @@ def run_lanes(function: Function, prepare: Callable[[Program], Any]) -> tuple[An
         for start in range(0, session.cores, step):
             cores = np.arange(start, min(start + step, session.cores))
             program.program.run(session, Lanes(cores, program.limit), *values)
-    except (Bail, Fault, RuntimeError, ValueError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
+    except (
+        Bail,
+        Fault,
+        RuntimeError,
+        ValueError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        ArithmeticError,
+    ) as reason:
         # Whatever it was, running core by core will name it, or do without lanes.
         log.debug("%s runs core by core: %r", function.name, reason)
         return None

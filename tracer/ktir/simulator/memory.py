@@ -24,7 +24,15 @@ class Buffer:
     copy and accesses are tracked. `writers` and `readers` hold one number per element (see `FIRST_CORE`).
     """
 
-    def __init__(self, name: str, data: Tensor, *, stored: bool = False, initialized: bool = True, core: int | None = None):
+    def __init__(
+        self,
+        name: str,
+        data: Tensor,
+        *,
+        stored: bool = False,
+        initialized: bool = True,
+        core: int | None = None,
+    ):
         self.name = name
         self.data = data
         self.base = data.storage_offset()
@@ -133,13 +141,12 @@ def span(offset: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int
     return low, high
 
 
-def make_view(
-    buffer: Buffer, offset: int, sizes: Sequence[int], strides: Sequence[int], el: Element
-) -> View:
+def make_view(buffer: Buffer, offset: int, sizes: Sequence[int], strides: Sequence[int], el: Element) -> View:
     """A view over `buffer`; raises Fault KT216 where the element types do not agree."""
     if buffer.data.dtype != el.dtype:
         raise Fault(
-            "KT216", f"argument {buffer.name} holds {str(buffer.data.dtype).removeprefix('torch.')}, the view {el.name}"
+            "KT216",
+            f"argument {buffer.name} holds {str(buffer.data.dtype).removeprefix('torch.')}, the view {el.name}",
         )
     low, high = span(offset, sizes, strides)
     return View(buffer, offset, tuple(sizes), tuple(strides), low >= 0 and high < buffer.numel)
@@ -158,7 +165,9 @@ def strided(data: Tensor, offset: int, shape: Sequence[int], strides: Sequence[i
     if all(s >= 0 for s in strides):
         return torch.as_strided(data, tuple(shape), tuple(strides), data.storage_offset() + offset)
     start = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0 and n)
-    window = torch.as_strided(data, tuple(shape), tuple(abs(s) for s in strides), data.storage_offset() + start)
+    window = torch.as_strided(
+        data, tuple(shape), tuple(abs(s) for s in strides), data.storage_offset() + start
+    )
     return window.flip([axis for axis, s in enumerate(strides) if s < 0])
 
 
@@ -166,5 +175,7 @@ def assign(data: Tensor, offset: int, shape: Sequence[int], strides: Sequence[in
     """Write `value` into a strided window of 1-D `data`."""
     flipped = [axis for axis, s in enumerate(strides) if s < 0]
     start = offset + sum((shape[axis] - 1) * strides[axis] for axis in flipped if shape[axis])
-    window = torch.as_strided(data, tuple(shape), tuple(abs(s) for s in strides), data.storage_offset() + start)
+    window = torch.as_strided(
+        data, tuple(shape), tuple(abs(s) for s in strides), data.storage_offset() + start
+    )
     window.copy_(value.flip(flipped) if flipped else value)

@@ -74,7 +74,9 @@ class Module:
     @property
     def functions(self) -> tuple[str, ...]:
         """Names of the functions that have a body."""
-        return tuple(f.sym_name.data for f in self.module.walk() if isinstance(f, func.FuncOp) and f.body.blocks)
+        return tuple(
+            f.sym_name.data for f in self.module.walk() if isinstance(f, func.FuncOp) and f.body.blocks
+        )
 
     def function(self, name: str | None = None) -> Function:
         """The function of that name; the only one where no name is given. Raises KtirError KT115."""
@@ -158,7 +160,10 @@ class Function:
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
-        def prepared(program: Program, in_place: bool) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
+
+        def prepared(
+            program: Program, in_place: bool
+        ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
             return self._prepare(args, grid, in_place, sanitize, uninitialized, memory, lx, target, program)
 
         # Lanes may give up half-way, so they run on copies, which an in-place run takes over at the end.
@@ -205,9 +210,15 @@ class Function:
         values = arguments_of(args)
         parameters = self.op.body.block.args
         if len(values) != len(parameters):
-            raise KtirError([at(self.op, "KT216", f"{len(parameters)} arguments are needed, {len(values)} given")])
+            raise KtirError(
+                [at(self.op, "KT216", f"{len(parameters)} arguments are needed, {len(values)} given")]
+            )
         stored, loaded = set(self.stored), set(self.loaded)
-        storages = {v.untyped_storage().data_ptr() for i, v in enumerate(values) if i in stored and isinstance(v, Tensor)}
+        storages = {
+            v.untyped_storage().data_ptr()
+            for i, v in enumerate(values)
+            if i in stored and isinstance(v, Tensor)
+        }
         buffers: list[ArgumentBuffer | None] = []
         passed: list[Any] = []
         for i, (value, parameter) in enumerate(zip(values, parameters, strict=True)):
@@ -217,7 +228,9 @@ class Function:
                 passed.append(self._number(value, parameter.type, name))
                 continue
             if not isinstance(parameter.type, IndexType) and "memref" not in str(parameter.type):
-                raise KtirError([at(self.op, "KT216", f"argument {name} is {parameter.type}, but a tensor is given")])
+                raise KtirError(
+                    [at(self.op, "KT216", f"argument {name} is {parameter.type}, but a tensor is given")]
+                )
             shared = inplace and value.untyped_storage().data_ptr() in storages
             held = ArgumentBuffer(name, value, copy=i in stored and not inplace)
             held.buffer.stored = i in stored or shared
@@ -232,7 +245,9 @@ class Function:
         if hasattr(value, "item"):
             value = value.item()
         if not isinstance(value, int | float | bool):
-            raise KtirError([at(self.op, "KT216", f"argument {name}: {type(value).__name__} is no tensor or number")])
+            raise KtirError(
+                [at(self.op, "KT216", f"argument {name}: {type(value).__name__} is no tensor or number")]
+            )
         type_ = getattr(type_, "value", type_) if type(type_).__name__ == "RuntimeArgType" else type_
         if isinstance(type_, IndexType | IntegerType):
             if isinstance(value, float):
@@ -263,5 +278,3 @@ class ArgumentBuffer:
             value = torch.as_strided(flat, value.shape, value.stride())
         self.tensor = value
         self.buffer = Buffer(name, flat)
-
-

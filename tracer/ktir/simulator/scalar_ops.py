@@ -165,7 +165,11 @@ def _arith(name: str, op: Operation) -> ScalarFunction | None:
     bits = target.bits
     if name in _SIGNED:
         signed = _SIGNED[name]
-        if bits == 64 and target.name == "index" and name in ("minsi", "maxsi", "divsi", "remsi", "andi", "ori"):
+        if (
+            bits == 64
+            and target.name == "index"
+            and name in ("minsi", "maxsi", "divsi", "remsi", "andi", "ori")
+        ):
             return signed
         if bits == 1 and name in ("minsi", "maxsi"):
             return lambda a, b: -signed(-a, -b)
@@ -209,7 +213,9 @@ def _arith(name: str, op: Operation) -> ScalarFunction | None:
             return (lambda a: -int(a)) if source.bits == 1 else (lambda a: wrap(a, bits))
         case "sitofp":
             rounded = rounder(target)
-            return (lambda a: rounded(float(-int(a)))) if source.bits == 1 else (lambda a: rounded(_int_to(a)))
+            return (
+                (lambda a: rounded(float(-int(a)))) if source.bits == 1 else (lambda a: rounded(_int_to(a)))
+            )
         case "uitofp":
             rounded = rounder(target)
             return lambda a: rounded(_int_to(unsigned(int(a), source.bits)))

@@ -12,6 +12,18 @@ from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.session import Session
 
 
+class _Absent:
+    """What a core holds that takes no part in a collective; any use of it is a fault."""
+
+    REASON = "this core is no consumer of the collective, so it has no value here"
+
+    def __getattr__(self, name: str) -> Any:
+        raise Fault("KT218", self.REASON)
+
+
+ABSENT = _Absent()
+
+
 def run_cores(session: Session, arguments: Sequence[Any], counts: Any = None) -> list[tuple[Any, ...]]:
     """Run every core; returns what each returned. Raises KtirError for a fault, located and with its core."""
     if session.program.collective:
@@ -29,11 +41,14 @@ def _guarded(session: Session, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except Fault as fault:
-        raise KtirError([*session.diagnostics(), _located(session, fault, fault.code, fault.message)]) from None
+        raise KtirError(
+            [*session.diagnostics(), _located(session, fault, fault.code, fault.message)]
+        ) from None
     except (RuntimeError, ValueError, TypeError, IndexError, OverflowError, ArithmeticError) as error:
         if isinstance(error, KtirError):
             raise
-        raise KtirError([*session.diagnostics(), _located(session, error, "KT216", str(error))]) from error
+        code, message = ("KT218", ABSENT.REASON) if "_Absent" in str(error) else ("KT216", str(error))
+        raise KtirError([*session.diagnostics(), _located(session, error, code, message)]) from error
 
 
 def _located(session: Session, error: Exception, code: str, message: str) -> Diagnostic:
@@ -93,9 +108,9 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
                 continue
             partials = [waiting[c][1][2] for c in producers]
             for taker in everyone:
-                done[taker] = _fold(session, waiting[taker], partials, taker) if taker in takers else None
+                done[taker] = _fold(session, waiting[taker], partials, taker) if taker in takers else ABSENT
         if core not in done and core not in members and core not in consumers:
-            done[core] = None
+            done[core] = ABSENT
     return done
 
 

@@ -47,7 +47,8 @@ class Session:
         self.found: dict[tuple[str, Operation | None], Diagnostic] = {}
         self.buffers: list[Buffer] = []
         self._global = [
-            (address, Buffer(f"memory[{address}]", t.reshape(-1), stored=True)) for address, t in (memory or {}).items()
+            (address, Buffer(f"memory[{address}]", t.reshape(-1), stored=True))
+            for address, t in (memory or {}).items()
         ]
         self._local: dict[int, Buffer] = {}
         self._typed: dict[tuple[int, str], Buffer] = {}
@@ -84,7 +85,10 @@ class Session:
         self._spans[key] = (min(before[0], low), max(before[1], high))
         wide = (self._spans[key][1] - self._spans[key][0] + 1) * size
         if wide > self.target.span_bytes:
-            self.report("KT209", f"{buffer.name}: one core reaches over {wide} bytes, more than {self.target.span_bytes}")
+            self.report(
+                "KT209",
+                f"{buffer.name}: one core reaches over {wide} bytes, more than {self.target.span_bytes}",
+            )
 
     def reached(
         self, buffer: Buffer, first: np.ndarray, shape: Sequence[int], strides: Sequence[int], lanes: Lanes
@@ -108,7 +112,9 @@ class Session:
             data = retyped(buffer.data, el)
             if data is buffer.data:
                 return buffer
-            other = Buffer(buffer.name, data, stored=buffer.stored, initialized=buffer.initialized, core=buffer.core)
+            other = Buffer(
+                buffer.name, data, stored=buffer.stored, initialized=buffer.initialized, core=buffer.core
+            )
             if self.sanitize and buffer.stored:
                 buffer.track()
                 other.writers, other.readers = buffer.writers, buffer.readers
@@ -120,18 +126,24 @@ class Session:
         for start, buffer in self._global:
             if start <= address < start + buffer.numel and buffer.data.dtype == el.dtype:
                 return Pointer(buffer, address - start)
-        raise Fault("KT221", f"element address {address} lies in no {el.name} buffer; pass memory={{address: tensor}}")
+        raise Fault(
+            "KT221", f"element address {address} lies in no {el.name} buffer; pass memory={{address: tensor}}"
+        )
 
     def local_pointer(self, address: Any, core: int | None, el: Element) -> Pointer:
         """A pointer into a core's scratchpad, `address` in elements of the view's type."""
         if isinstance(address, Pointer):
-            raise Fault("KT216", f"argument {address.buffer.name} lies in global memory, the view in a scratchpad")
+            raise Fault(
+                "KT216", f"argument {address.buffer.name} lies in global memory, the view in a scratchpad"
+            )
         owner = self.core if core is None else core
         if not 0 <= owner < self.cores:
             raise Fault("KT215", f"core {owner} is out of range for a grid of {self.cores}")
         if owner not in self._local:
             raw = torch.zeros(self.target.lx_bytes, dtype=torch.uint8)
-            self._local[owner] = Buffer(f"LX of core {owner}", raw, stored=True, initialized=False, core=owner)
+            self._local[owner] = Buffer(
+                f"LX of core {owner}", raw, stored=True, initialized=False, core=owner
+            )
         raw_buffer = self._local[owner]
         key = (id(raw_buffer), el.name)
         if key not in self._typed:
@@ -157,7 +169,9 @@ class Session:
             several = np.flatnonzero(table.sum(axis=0) > 1)
             if len(several):
                 core = int(several[0])
-                raise Fault("KT213", f"core {core} produces in groups {np.flatnonzero(table[:, core]).tolist()}")
+                raise Fault(
+                    "KT213", f"core {core} produces in groups {np.flatnonzero(table[:, core]).tolist()}"
+                )
             self._members[op] = {int(c): int(g) for g, c in np.argwhere(table)}
         return self._members[op]
 

@@ -50,7 +50,10 @@ def sources(value: SSAValue) -> list[SSAValue]:
             case scf.ForOp():
                 return [*_carried(owner, value.index), owner.lb, owner.ub, owner.step]
             case scf.IfOp():
-                return [owner.cond, *(r.block.last_op.operands[value.index] for r in owner.regions if r.blocks)]
+                return [
+                    owner.cond,
+                    *(r.block.last_op.operands[value.index] for r in owner.regions if r.blocks),
+                ]
             case scf.WhileOp():
                 return [*owner.operands, *_ends(owner)]
         inside = [v for region in owner.regions for op in region.walk() for v in op.operands]

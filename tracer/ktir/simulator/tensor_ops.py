@@ -145,8 +145,6 @@ _MATH: dict[str, TileFunction] = {
 }  # fmt: skip
 
 
-
-
 def _compare_floats(predicate: str) -> TileFunction:
     plain: dict[str, TileFunction] = {
         "eq": torch.eq, "gt": torch.gt, "ge": torch.ge, "lt": torch.lt, "le": torch.le, "ne": torch.ne,
@@ -195,7 +193,9 @@ def _to_integer(value: Tensor, target: Element, signed: bool) -> Tensor:
 def _unsigned_to(value: Tensor, source: Element, target: Element) -> Tensor:
     if source.bits == 1:
         return value.to(target.dtype)
-    return torch.from_numpy(_unsigned_view(value).astype(np.float64 if target.is_float else np.int64)).to(target.dtype)
+    return torch.from_numpy(_unsigned_view(value).astype(np.float64 if target.is_float else np.int64)).to(
+        target.dtype
+    )
 
 
 def _cast(name: str, source: Element, target: Element) -> TileFunction | None:
@@ -229,7 +229,9 @@ def _round_once(value: Tensor, dtype: torch.dtype) -> Tensor:
     bits = single.view(torch.int32)
     odd = torch.where((error != 0) & ((bits & 1) == 0), torch.ones_like(bits), torch.zeros_like(bits))
     toward = torch.where((error > 0) == (single > 0), odd, -odd)
-    adjusted = torch.where(torch.isfinite(single) & (single != 0), (bits + toward).view(torch.float32), single)
+    adjusted = torch.where(
+        torch.isfinite(single) & (single != 0), (bits + toward).view(torch.float32), single
+    )
     return adjusted.to(dtype)
 
 
@@ -249,12 +251,18 @@ def tile_function(op: Operation) -> TileFunction | None:
         return None
     source, target = element(op.operands[0].type), element(op.results[0].type)
     function = _function(dialect, name, op, source, target)
-    if function is not None and (source.narrow or target.narrow) and name not in ("extf", "truncf", "bitcast"):
+    if (
+        function is not None
+        and (source.narrow or target.narrow)
+        and name not in ("extf", "truncf", "bitcast")
+    ):
         return _narrow(function, target)
     return function
 
 
-def _function(dialect: str, name: str, op: Operation, source: Element, target: Element) -> TileFunction | None:
+def _function(
+    dialect: str, name: str, op: Operation, source: Element, target: Element
+) -> TileFunction | None:
     if dialect == "math":
         if name in ("ctlz", "cttz", "ctpop", "ipowi"):
             from tracer.ktir.simulator.scalar_ops import scalar_function

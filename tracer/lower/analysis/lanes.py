@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.arith_ops import CmpiOp, SelectOp
@@ -52,8 +52,7 @@ class LaneBounds:
             return None
         match op:
             case arith.ConstantOp():
-                constant = splat_value(value)
-                return None if constant is None else _uniform(int(constant), int(constant), value)
+                return _listed(op, value)
             case MakeRangeOp():
                 lanes = np.arange(integer(op.attributes["start"]), integer(op.attributes["end"]))
                 return Interval(lanes, lanes)
@@ -121,6 +120,16 @@ def _either(a: Interval | None, b: Interval | None) -> Interval | None:
     if a is None or b is None:
         return None
     return Interval(np.minimum(a.low, b.low), np.maximum(a.high, b.high))
+
+
+def _listed(op: arith.ConstantOp, value: SSAValue) -> Interval | None:
+    constant = splat_value(value)
+    if constant is not None:
+        return _uniform(int(constant), int(constant), value)
+    if not isinstance(op.value, DenseIntOrFPElementsAttr):
+        return None
+    lanes = np.array(list(op.value.iter_values()), dtype=np.int64).reshape(shape_of(value))
+    return Interval(lanes, lanes)
 
 
 def _uniform(low: int, high: int, value: SSAValue) -> Interval:

@@ -22,7 +22,7 @@ _ROOTS = (arith.ConstantOp, MakeRangeOp, SplatOp)
 
 @dataclass(frozen=True)
 class SeparateGenerators:
-    """Clone generators so that each has a single user."""
+    """Clone generators so that each has a single user, and stands right before it."""
 
     name: ClassVar[str] = "separate-generators"
 
@@ -50,10 +50,13 @@ def _is_generator(op: Operation, generated: set[SSAValue]) -> bool:
 
 
 def _separate(op: Operation) -> None:
-    for use in list(op.results[0].uses)[1:]:
-        copy = op.clone()
+    """Every user gets its copy right before it, so that what is later copied with the user goes along."""
+    for index, use in enumerate(list(op.results[0].uses)):
         anchor = use.operation
         block = anchor.parent_block()
         assert block is not None
+        if index == 0:
+            op.detach()
+        copy = op if index == 0 else op.clone()
         block.insert_op_before(copy, anchor)
         anchor.operands[use.index] = copy.results[0]

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tracer.rewrite.layout import WIDTH, assign, call, split_arguments
+
+
+@pytest.mark.parametrize("width", [10, 60, 100, 400])
+def test_calls_fit_the_line_and_mean_the_same(width: int):
+    items = [f"argument_{i}" for i in range(width // 10)]
+    lines = call("x = f", items, "", 0)
+    assert all(len(line) <= WIDTH for line in lines)
+    assert ast.dump(ast.parse("\n".join(lines))) == ast.dump(ast.parse(f"x = f({', '.join(items)})"))
+
+
+def test_layouts():
+    assert call("f", ["a", "b"], ":", 1) == ["    f(a, b):"]
+    middle = [f"argument_{i}" for i in range(9)]
+    assert call("x = function", middle, "", 0) == ["x = function(", f"    {', '.join(middle)}", ")"]
+    long = [f"argument_{i}" for i in range(20)]
+    assert call("f", long, "", 0) == ["f(", *(f"    {item}," for item in long), ")"]
+
+
+def test_assignments():
+    assert assign("x", "y + 1", 1) == ["    x = y + 1"]
+    long = f"tl.where({'a' * 60}, {'b' * 60}, 0.0)"
+    assert assign("x", long, 0) == ["x = tl.where(", f"    {'a' * 60},", f"    {'b' * 60},", "    0.0,", ")"]
+    assert assign("", f"f({'a' * 120})", 0) == ["f(", f"    {'a' * 120},", ")"]
+
+
+def test_arguments_keep_their_brackets():
+    assert split_arguments("[a, b], f(c, d), e[1, 2]") == ["[a, b]", "f(c, d)", "e[1, 2]"]
