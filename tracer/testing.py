@@ -31,10 +31,19 @@ def check_triton(folder: Folder, *, full_size: bool = False) -> None:
 
 
 def check_spyre_shape(folder: Folder) -> None:
-    """T1: grid, scratchpad, descriptor IO, coverage, and the same source at another size and on fewer cores."""
-    from tracer.validate import tiers
+    """T1: grid, scratchpad, descriptor IO, coverage, and the same source at another size and on fewer cores.
 
-    tiers.check_t1(folder)
+    Skips, rather than passes, where the op has no other size. Raises a HarvestError HV6xx.
+    """
+    from tracer.validate import tiers
+    from tracer.validate.errors import NotProved
+
+    try:
+        tiers.check_t1(folder)
+    except NotProved as error:
+        import pytest
+
+        pytest.skip(str(error))
 
 
 def check_ktir(folder: Folder, *, full_size: bool = False) -> None:

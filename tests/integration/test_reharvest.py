@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
 
-SMALL = {"num_hidden_layers": 1, "vocab_size": 32, "max_position_embeddings": 32}
+import pytest
+
+from tracer import cli
+
+SMALL = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 32,
+    "max_position_embeddings": 32,
+}
+OPTIONS = ("--out", "h", "--seq-len", "2", "--max-cache-len", "4", "--offline", "--quiet")
 
 
-def configure(tiny, **changes):
-    path = tiny / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A directory with a small model and all of its harvest in `h`. Not to be changed."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "small").mkdir()
+    (folder / "small" / "config.json").write_text(json.dumps(SMALL))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        with pytest.raises(SystemExit):
+            cli.main(["--model", "small", *OPTIONS])
+    return folder
 
 
 def test_the_second_time_every_file_is_identical(harvest, tiny, tmp_path, tree):
@@ -31,21 +56,6 @@ def test_numbers_stay_when_an_op_comes_first_that_was_not_there(harvest, tiny, t
     assert "[1, 12, 128]" in after["torch.nn.functional.silu.2"]["identity"]
 
 
-def test_a_complete_run_removes_what_vanished_and_a_partial_one_does_not(harvest, tiny, tmp_path, registry):
-    configure(tiny, **SMALL)
-    options = ("--model", tiny, "--out", "h", "--seq-len", 2, "--max-cache-len", 4, "--quiet")
-    harvest(*options)
-    gone = tmp_path / "h" / "tiny-llama" / "torch.nn.functional.silu.1_spyre"
-    assert gone.is_dir()
-    configure(tiny, hidden_act="relu")
-    harvest(*options, "--only", "relu")
-    assert gone.is_dir()
-    assert "torch.nn.functional.silu.1" in registry(tmp_path / "h")["tiny-llama"]["ops"]
-    harvest(*options)
-    assert not gone.exists()
-    assert "torch.nn.functional.silu.1" not in registry(tmp_path / "h")["tiny-llama"]["ops"]
-
-
 def test_an_op_that_is_refused_now_leaves_no_folder(harvest, tiny, tmp_path, monkeypatch):
     import tracer.lower
     from tracer.errors import HarvestError
@@ -61,23 +71,31 @@ def test_an_op_that_is_refused_now_leaves_no_folder(harvest, tiny, tmp_path, mon
     assert not folder.exists()
 
 
-def test_all_calls_are_accounted_for(harvest, tiny, tmp_path, registry):
-    configure(tiny, **SMALL)
-    harvest("--model", tiny, "--out", "h", "--seq-len", 2, "--max-cache-len", 4, "--quiet")
-    model = registry(tmp_path / "h")["tiny-llama"]
+def test_a_complete_run_removes_what_vanished_and_a_partial_one_does_not(harvest, whole, tmp_path, registry):
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    gone = tmp_path / "h" / "small" / "torch.nn.functional.silu.1_spyre"
+    assert gone.is_dir()
+    (tmp_path / "small" / "config.json").write_text(json.dumps({**SMALL, "hidden_act": "relu"}))
+    harvest("--model", "small", *OPTIONS, "--only", "relu")
+    assert gone.is_dir()
+    assert "torch.nn.functional.silu.1" in registry(tmp_path / "h")["small"]["ops"]
+    harvest("--model", "small", *OPTIONS)
+    assert not gone.exists()
+    assert "torch.nn.functional.silu.1" not in registry(tmp_path / "h")["small"]["ops"]
+    assert (tmp_path / "h" / "small" / "torch.nn.functional.relu.1_spyre").is_dir()
+
+
+def test_all_calls_are_accounted_for(whole, registry):
+    model = registry(whole / "h")["small"]
     assert sum(op["calls"] for op in model["ops"].values()) == model["calls"]["total"] > 100
     assert all(op["status"] in ("ok", "view") or op["reason"] for op in model["ops"].values())
-    folders = {path.name for path in (tmp_path / "h" / "tiny-llama").iterdir()}
+    folders = {path.name for path in (whole / "h" / "small").iterdir()}
     assert folders == {f"{name}_spyre" for name, op in model["ops"].items() if op["status"] == "ok"}
 
 
-def test_oracles_of_a_whole_model_run(harvest, tiny, tmp_path):
-    """Every wrapper of a small model can be loaded by path, makes inputs, and its oracle gives what it declares."""
-    import importlib.util
-
-    configure(tiny, **SMALL)
-    harvest("--model", tiny, "--out", "h", "--seq-len", 2, "--max-cache-len", 4, "--quiet")
-    wrappers = sorted((tmp_path / "h").rglob("wrapper.py"))
+def test_oracles_of_a_whole_model_run(whole):
+    """Every wrapper can be loaded by path, makes inputs, and its oracle gives what the wrapper declares."""
+    wrappers = sorted((whole / "h").rglob("wrapper.py"))
     assert len(wrappers) > 50
     for path in wrappers:
         spec = importlib.util.spec_from_file_location("wrapper", path)

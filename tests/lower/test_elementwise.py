@@ -33,7 +33,12 @@ TYPES = {
 
 
 def apply(value: str, x: Tensor, y: Tensor, dtype: torch.dtype, profile: str = "current") -> Tensor:
-    types = {"in_ptr0": TYPES[x.dtype], "in_ptr1": TYPES[y.dtype], "out_ptr0": TYPES[dtype], "CORES": "constexpr"}
+    types = {
+        "in_ptr0": TYPES[x.dtype],
+        "in_ptr1": TYPES[y.dtype],
+        "out_ptr0": TYPES[dtype],
+        "CORES": "constexpr",
+    }
     ktir = lower_source(SOURCE.format(value=value), "apply", types, {"CORES": 1}, 1, profile=profile)  # type: ignore[arg-type]
     output = torch.zeros(5, 7, dtype=dtype)
     # Values outside a function's domain are part of the test.
@@ -101,11 +106,15 @@ def test_upper_half_of_a_product():
     x = torch.full((5, 7), -(2**30), dtype=torch.int32)
     y = torch.full((5, 7), 12345, dtype=torch.int32)
     unsigned = (int(x[0, 0]) % 2**32) * 12345 >> 32
-    value = "tl.umulhi(x.to(tl.uint32, bitcast=True), y.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True)"
+    value = (
+        "tl.umulhi(x.to(tl.uint32, bitcast=True), y.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True)"
+    )
     assert torch.equal(apply(value, x, y, torch.int32), torch.full_like(x, unsigned))
 
 
-@pytest.mark.parametrize("source", [torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int16, torch.int64])
+@pytest.mark.parametrize(
+    "source", [torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int16, torch.int64]
+)
 @pytest.mark.parametrize(
     ("target", "name"),
     [

@@ -5,13 +5,22 @@ from __future__ import annotations
 import pytest
 
 from tracer.lower.errors import GridError, InexactTileError, PaddedReductionError
+from tracer.lower.lowering import lower_source
 
 HALF = {"in_ptr0": "*fp16", "out_ptr0": "*fp16"}
 LINEAR = {"in_ptr0": "*fp16", "in_ptr1": "*fp16", "out_ptr0": "*fp16"}
 
 
 def linear_values(m: int, n: int, k: int, cores: int) -> dict[str, int]:
-    return {"x0_size": m, "x1_size": n, "r0_size": k, "X0_BLOCK": 16, "X1_BLOCK": 32, "R0_BLOCK": 32, "CORES": cores}
+    return {
+        "x0_size": m,
+        "x1_size": n,
+        "r0_size": k,
+        "X0_BLOCK": 16,
+        "X1_BLOCK": 32,
+        "R0_BLOCK": 32,
+        "CORES": cores,
+    }
 
 
 def test_whole_tiles_are_left_alone(text_after, in_order):
@@ -54,7 +63,9 @@ def test_only_combinations_that_occur_are_written(text_after):
 
 def test_the_last_step_of_a_contraction_is_split_off(text_after, in_order):
     text = text_after("narrow-tiles", "linear", LINEAR, linear_values(16, 32, 100, 1))
-    in_order(text, "scf.for", "tensor<16x32xf16>", "scf.yield", "tensor<16x4xf16>", "tensor<4x32xf16>", "tt.dot")
+    in_order(
+        text, "scf.for", "tensor<16x32xf16>", "scf.yield", "tensor<16x4xf16>", "tensor<4x32xf16>", "tt.dot"
+    )
     assert text.count("tt.dot") == 2
 
 
@@ -92,7 +103,9 @@ def test_a_carried_dimension_is_padded_instead(lowered, in_order):
 def test_reading_below_the_view_is_padded(lowered, in_order):
     values = {"x0_size": 32, "shift": 5, "X0_BLOCK": 16, "CORES": 1}
     ktir = lowered("shifted", {"in_ptr0": "*fp32", "out_ptr0": "*fp32"}, values)
-    in_order(ktir.text, "access_tile<11xindex>", "tensor.insert_slice", "[5] [11] [1]", "access_tile<16xindex>")
+    in_order(
+        ktir.text, "access_tile<11xindex>", "tensor.insert_slice", "[5] [11] [1]", "access_tile<16xindex>"
+    )
 
 
 def test_a_tile_outside_its_view_is_all_padding(text_after, in_order):
@@ -104,7 +117,9 @@ def test_a_tile_outside_its_view_is_all_padding(text_after, in_order):
 def test_a_reshape_of_a_narrowed_inner_dimension_keeps_the_block(lowered, in_order):
     values = {"x0_size": 4, "r0_size": 10, "R0_BLOCK": 16, "CORES": 1}
     ktir = lowered("flat_sum", {"in_ptr0": "*fp32", "out_ptr0": "*fp32"}, values)
-    in_order(ktir.text, "access_tile<4x10xindex>", "tensor.insert_slice", "tensor<4x16xf32>", "tensor<64xf32>")
+    in_order(
+        ktir.text, "access_tile<4x10xindex>", "tensor.insert_slice", "tensor<4x16xf32>", "tensor<64xf32>"
+    )
 
 
 def test_padding_that_is_no_identity_is_refused(lowered):
@@ -114,6 +129,22 @@ def test_padding_that_is_no_identity_is_refused(lowered):
     assert "maxnumf" in caught.value.reason
     assert "tl.max" in (caught.value.line or "")
     lowered("unmasked_max", {"in_ptr0": "*fp32", "out_ptr0": "*fp32"}, values | {"r0_size": 16})
+
+
+@pytest.mark.parametrize(("test", "allowed"), [("!= 0", True), ("> 0.0", True), ("<= 0", False), ("== 1", True)])
+def test_counting_lanes_needs_padding_that_does_not_count(test: str, allowed: bool):
+    source = f"""@triton.jit
+def count(in_ptr0, out_ptr0, CORES: tl.constexpr):
+    in0 = tl.make_tensor_descriptor(in_ptr0, shape=[4, 12], strides=[12, 1], block_shape=[4, 16])
+    out0 = tl.make_tensor_descriptor(out_ptr0, shape=[4], strides=[1], block_shape=[4])
+    out0.store([0], tl.sum((in0.load([0, 0]) {test}).to(tl.int32), axis=1))
+"""
+    types = {"in_ptr0": "*fp32" if "." in test else "*i8", "out_ptr0": "*i32", "CORES": "constexpr"}
+    if allowed:
+        assert "linalg.reduce" in lower_source(source, "count", types, {"CORES": 1}, 1).text
+    else:
+        with pytest.raises(PaddedReductionError, match="addi"):
+            lower_source(source, "count", types, {"CORES": 1}, 1)
 
 
 def test_a_wide_block_at_an_unknown_offset_is_refused(lowered):

@@ -24,7 +24,9 @@ TYPES = {
 def check(lowered: Callable) -> Callable[..., None]:
     """Lower, simulate with every check on, compare with the expected tensor."""
 
-    def run(name: str, inputs: list[Tensor], expected: Tensor, values: dict[str, int], tolerance: float = 2e-3):
+    def run(
+        name: str, inputs: list[Tensor], expected: Tensor, values: dict[str, int], tolerance: float = 2e-3
+    ):
         output = torch.full_like(expected, 77)
         pointers = {f"in_ptr{i}": TYPES[x.dtype] for i, x in enumerate(inputs)}
         pointers["out_ptr0"] = TYPES[expected.dtype]

@@ -9,7 +9,15 @@ ROWS = {"in_ptr0": "*i64", "in_ptr1": "*fp16", "out_ptr0": "*fp16"}
 
 
 def test_modulo_by_the_tile_count_vanishes_where_it_changes_nothing(text_after, in_order):
-    values = {"x0_size": 12, "x1_size": 96, "r0_size": 32, "X0_BLOCK": 16, "X1_BLOCK": 32, "R0_BLOCK": 32, "CORES": 3}
+    values = {
+        "x0_size": 12,
+        "x1_size": 96,
+        "r0_size": 32,
+        "X0_BLOCK": 16,
+        "X1_BLOCK": 32,
+        "R0_BLOCK": 32,
+        "CORES": 3,
+    }
     pointers = {"in_ptr0": "*fp16", "in_ptr1": "*fp16", "out_ptr0": "*fp16"}
     one_row = text_after("simplify-scalars", "linear", pointers, values)
     in_order(one_row, "arith.muli", absent=("arith.remsi", "arith.divsi"))
@@ -36,7 +44,9 @@ def test_ranges_get_a_copy_per_use(text_after):
 
 
 def test_known_index_vectors_become_flat_lists(text_after, in_order):
-    text = text_after("lower-ranges", "arange", {"out_ptr0": "*i64"}, {"x0_size": 4, "X0_BLOCK": 4, "CORES": 1})
+    text = text_after(
+        "lower-ranges", "arange", {"out_ptr0": "*i64"}, {"x0_size": 4, "X0_BLOCK": 4, "CORES": 1}
+    )
     in_order(text, "dense<[0, 1, 2, 3]> : tensor<4xi64>", absent=("make_range",))
 
 
@@ -73,7 +83,12 @@ def test_views_keep_extents_and_strides(lowered, in_order):
 
 def test_one_element_needs_no_reduction(lowered, in_order):
     values = {"x0_size": 4, "x1_size": 32, "rows": 7, "X1_BLOCK": 32, "CORES": 4}
-    in_order(lowered("embedding", ROWS, values).text, "tensor.extract", "arith.index_cast", absent=("linalg.reduce",))
+    in_order(
+        lowered("embedding", ROWS, values).text,
+        "tensor.extract",
+        "arith.index_cast",
+        absent=("linalg.reduce",),
+    )
 
 
 def test_reductions_have_private_starts_of_the_right_identity(lowered, in_order):
@@ -86,7 +101,15 @@ def test_reductions_have_private_starts_of_the_right_identity(lowered, in_order)
 def test_argmax_is_two_reductions_of_one_input(lowered, in_order):
     values = {"x0_size": 2, "r0_size": 4, "X0_BLOCK": 2, "R0_BLOCK": 4, "CORES": 1}
     ktir = lowered("argmax", {"in_ptr0": "*fp32", "out_ptr0": "*i64"}, values)
-    in_order(ktir.text, "linalg.reduce", "arith.maxnumf", "arith.cmpf oeq", "arith.select", "linalg.reduce", "arith.minsi")
+    in_order(
+        ktir.text,
+        "linalg.reduce",
+        "arith.maxnumf",
+        "arith.cmpf oeq",
+        "arith.select",
+        "linalg.reduce",
+        "arith.minsi",
+    )
 
 
 @pytest.mark.parametrize(("batch", "name"), [(1, "linalg.batch_matmul"), (2, "linalg.batch_matmul")])
@@ -98,14 +121,30 @@ def test_dots_of_rank_three(lowered, in_order, batch: int, name: str):
 
 
 def test_dots_keep_operand_and_accumulator_types(lowered, in_order):
-    values = {"x0_size": 16, "x1_size": 32, "r0_size": 32, "X0_BLOCK": 16, "X1_BLOCK": 32, "R0_BLOCK": 32, "CORES": 1}
+    values = {
+        "x0_size": 16,
+        "x1_size": 32,
+        "r0_size": 32,
+        "X0_BLOCK": 16,
+        "X1_BLOCK": 32,
+        "R0_BLOCK": 32,
+        "CORES": 1,
+    }
     ktir = lowered("linear", {"in_ptr0": "*fp16", "in_ptr1": "*fp16", "out_ptr0": "*fp16"}, values)
     in_order(ktir.text, "dense<0.000000e+00> : tensor<16x32xf32>", "linalg.transpose", "permutation = [1, 0]",
              "linalg.matmul ins(", "tensor<16x32xf16>, tensor<32x32xf16>) outs(%cst : tensor<16x32xf32>)")  # fmt: skip
 
 
 def test_moving_unit_dims_is_a_reshape(lowered):
-    values = {"x0_size": 2, "x1_size": 8, "x2_size": 32, "X0_BLOCK": 1, "X1_BLOCK": 8, "X2_BLOCK": 32, "CORES": 2}
+    values = {
+        "x0_size": 2,
+        "x1_size": 8,
+        "x2_size": 32,
+        "X0_BLOCK": 1,
+        "X1_BLOCK": 8,
+        "X2_BLOCK": 32,
+        "CORES": 2,
+    }
     pointers = {"in_ptr0": "*fp16", "in_ptr1": "*fp16", "out_ptr0": "*fp16"}
     assert "linalg.transpose" not in lowered("rope_mul", pointers, values).text
     moved = lowered("rope_mul", pointers, values | {"X0_BLOCK": 2, "CORES": 1}).text
@@ -115,7 +154,9 @@ def test_moving_unit_dims_is_a_reshape(lowered):
 def test_constants_come_first_and_only_once(lowered):
     values = {"x0_size": 100, "X0_BLOCK": 16, "CORES": 2}
     lines = [line.strip() for line in lowered("silu", HALF, values).text.splitlines()]
-    scalars = [line for line in lines if line.startswith("%c") and "arith.constant" in line and "index" in line]
+    scalars = [
+        line for line in lines if line.startswith("%c") and "arith.constant" in line and "index" in line
+    ]
     assert len({line.split(" = ")[1] for line in scalars}) == len(scalars)
     first = lines.index(next(line for line in lines if "ktdp." in line))
     assert all(lines.index(line) < first for line in scalars)

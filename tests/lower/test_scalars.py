@@ -33,7 +33,12 @@ HEAD = """module {
 
 
 def parsed(tiles: int, grid: int, a: int, b: int):
-    text = HEAD.replace("NTILES", str(tiles)).replace("GRID", str(grid)).replace(" A ", f" {a} ").replace(" B ", f" {b} ")
+    text = (
+        HEAD.replace("NTILES", str(tiles))
+        .replace("GRID", str(grid))
+        .replace(" A ", f" {a} ")
+        .replace(" B ", f" {b} ")
+    )
     ops = [op for op in parse_ttir(text).walk() if op.results]
     return {op.results[0].name_hint: op for op in ops}
 
@@ -50,12 +55,16 @@ def test_values_equal_brute_force(tiles: int, grid: int, a: int, b: int):
 
 
 def test_values_that_depend_on_data_are_unknown():
-    text = "module {\n  tt.func public @f(%x: i32) {\n    %y = arith.addi %x, %x : i32\n    tt.return\n  }\n}\n"
+    text = (
+        "module {\n  tt.func public @f(%x: i32) {\n    %y = arith.addi %x, %x : i32\n    tt.return\n  }\n}\n"
+    )
     op = next(op for op in parse_ttir(text).walk() if op.name == "arith.addi")
     assert Scalars(4).evaluate(op.results[0]) is None
     assert Scalars(4).bounds(op.results[0], op) is None
 
 
-@pytest.mark.parametrize(("a", "b", "expected"), [(7, 2, 3), (-7, 2, -3), (7, -2, -3), (-7, -2, 3), (5, 0, 0)])
+@pytest.mark.parametrize(
+    ("a", "b", "expected"), [(7, 2, 3), (-7, 2, -3), (7, -2, -3), (-7, -2, 3), (5, 0, 0)]
+)
 def test_division_truncates(a: int, b: int, expected: int):
     assert truncating_div(a, b) == expected

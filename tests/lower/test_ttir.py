@@ -27,7 +27,9 @@ def ttir(value: str = "in0.load([0])") -> str:
 
 
 def test_numbers_are_specialised_and_pointers_stay(in_order):
-    in_order(ttir(), "tt.func public @copy(%in_ptr0: !tt.ptr<f16>", "%out_ptr0: !tt.ptr<f16>", "tensor<64xf16>")
+    in_order(
+        ttir(), "tt.func public @copy(%in_ptr0: !tt.ptr<f16>", "%out_ptr0: !tt.ptr<f16>", "tensor<64xf16>"
+    )
     assert "%x0_size" not in ttir()
 
 
@@ -69,7 +71,9 @@ def dot(in_ptr0, out_ptr0):
 """
     with pytest.raises(SourceRejectedError, match="line 6"):
         generate_ttir(source, "dot", {"in_ptr0": "*fp16", "out_ptr0": "*fp32"}, {})
-    fixed = source.replace("[2, 4], strides=[4, 1], block_shape=[2, 4]", "[2, 2], strides=[2, 1], block_shape=[2, 4]")
+    fixed = source.replace(
+        "[2, 4], strides=[4, 1], block_shape=[2, 4]", "[2, 2], strides=[2, 1], block_shape=[2, 4]"
+    )
     fixed = fixed.replace("tl.dot(tmp0, tl.trans(tmp0)).reshape([2, 2]).broadcast_to([2, 2])", "X")
     fixed = fixed.replace("X", "tl.join(*[tl.dot(tmp0, tl.trans(tmp0))] * 2).reshape([2, 4])")
     assert "tt.dot" in generate_ttir(fixed, "dot", {"in_ptr0": "*fp16", "out_ptr0": "*fp32"}, {}).text

@@ -45,7 +45,7 @@ def safe_name(name: str) -> str:
     Names that differ stay different: whatever had to be changed is followed by a digest of the original.
     """
     cleaned = re.sub(r"[^A-Za-z0-9._-]+", "_", name).lstrip(".-")[:100].rstrip(".")
-    if cleaned == name:
+    if cleaned and cleaned == name:
         return cleaned
     return f"{cleaned[:87] or 'model'}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:12]}"
 

@@ -45,10 +45,11 @@ def scalings(call: OpCall, stages: Sequence[Stage]) -> Iterator[tuple[dict[int, 
     extents = sorted({n for spec in call.tensors for n in spec.shape if n > 1})
     sizes = sorted({n for n in _integers(call) if n >= _LIKE_A_SIZE} | _listed(call))
     values = sorted(set(extents) | set(sizes))
+    products = _products(set(extents), set(sizes))
     seen: set[str] = set()
     for chosen in _choices(values, axes):
         for multiple in (1, 8):
-            mapping = _mapping(chosen, values, axes, multiple)
+            mapping = _mapping(chosen, values, axes, multiple, products)
             for smallest in (2, _LIKE_A_SIZE, 1 << 62):
                 changed = _apply(call, mapping, smallest)
                 if changed.identity != call.identity and changed.identity not in seen:
@@ -78,43 +79,52 @@ def _choices(values: Sequence[int], axes: Sequence[AxisRange]) -> Iterator[tuple
     yield tuple(values)
     yield tuple(v for v in values if v not in reduced)
     for dropped in (1, 2):
-        for kept in itertools.combinations(values, len(values) - dropped):
-            yield kept
+        yield from itertools.combinations(values, max(0, len(values) - dropped))
     for value in values:
         yield (value,)
 
 
 def _mapping(
-    chosen: Sequence[int], values: Sequence[int], axes: Sequence[AxisRange], multiple: int
+    chosen: Sequence[int],
+    values: Sequence[int],
+    axes: Sequence[AxisRange],
+    multiple: int,
+    products: Mapping[int, tuple[int, ...]],
 ) -> dict[int, int]:
     mapping: dict[int, int] = {}
     for value in chosen:
-        if _factors(value, values):
+        if value in products:
             continue
-        new = _target(value, axes)
+        new = _target(value, values, axes, mapping)
         new = -(-new // multiple) * multiple
         while new == value or new in mapping.values() or (new in values and new not in chosen):
             new += multiple if multiple > 1 else 2
         mapping[value] = new
-    for value in values:
-        # 4096 heads * dim stays the product of 32 and 128, whatever these become.
-        if (factors := _factors(value, values)) and any(f in mapping for f in factors):
-            mapping[value] = math.prod(mapping.get(f, f) for f in factors)
+    for value, factors in products.items():
+        if any(factor in mapping for factor in factors):
+            mapping[value] = math.prod(mapping.get(factor, factor) for factor in factors)
     return mapping
 
 
-def _factors(value: int, values: Sequence[int]) -> tuple[int, ...]:
-    """Two or three other values whose product `value` is; empty where there are none."""
-    smaller = [v for v in values if 1 < v < value]
-    for count in (2, 3):
-        for factors in itertools.combinations_with_replacement(smaller, count):
-            if math.prod(factors) == value:
-                return factors
-    return ()
+def _products(extents: set[int], sizes: set[int]) -> dict[int, tuple[int, ...]]:
+    """Extents that an argument splits, or that it merges: 4096 = 32 * 128 in a reshape, with the factors."""
+    found: dict[int, tuple[int, ...]] = {}
+    for whole, parts in ((sizes - extents, extents - sizes), (extents - sizes, sizes - extents)):
+        for value in sorted(whole):
+            for count in (2, 3):
+                for factors in itertools.combinations_with_replacement(sorted(parts), count):
+                    if math.prod(factors) == value:
+                        found.setdefault(value, factors)
+    return found
 
 
-def _target(value: int, axes: Sequence[AxisRange]) -> int:
-    """A small extent in place of `value`: two and a half tiles of the axis that it is, where it is one."""
+def _target(
+    value: int, values: Sequence[int], axes: Sequence[AxisRange], mapping: Mapping[int, int]
+) -> int:
+    """A small extent in place of `value`: two and a half tiles of the axis that it is, where it is one.
+
+    `mapping` has the extents smaller than `value` already.
+    """
     own = [axis for axis in axes if axis.extent == value]
     for axis in sorted(own, key=lambda a: (not a.reduced, -a.block)):
         block = axis.block
@@ -126,14 +136,18 @@ def _target(value: int, axes: Sequence[AxisRange]) -> int:
         whole = 2 if block < value else 1
         return whole * block + max(1, (block // 2 - 1) | 1)
     part = [axis for axis in axes if axis.extent % value == 0]
-    if part:
-        # Several extents were merged into this axis: the largest makes up its tiles.
-        axis = max(part, key=lambda a: a.block)
-        rest = axis.extent // value
-        if value >= rest:
-            return max(3, (5 * axis.block // 2) // min(rest, 3) + 1)
+    if not part:
+        return 3 if value < _LIKE_A_SIZE else 37
+    # Several extents were merged into this axis: the largest of them makes up its tiles.
+    axis = max(part, key=lambda a: a.block)
+    rest, others = axis.extent // value, 1
+    if value < max((v for v in values if axis.extent % v == 0), default=value):
         return 3
-    return 3 if value < _LIKE_A_SIZE else 37
+    for other in sorted(values, reverse=True):
+        while other != value and rest > 1 and rest % other == 0:
+            rest //= other
+            others *= mapping.get(other, other)
+    return max(3, -(-5 * axis.block // (2 * others * rest)))
 
 
 def _apply(call: OpCall, mapping: Mapping[int, int], smallest: int) -> OpCall:

@@ -25,12 +25,12 @@ def check_t0(folder: Folder, *, full_size: bool = False) -> None:
     check_interpreted(_sized(folder, full_size), "T0")
 
 
-def check_t1(folder: Folder) -> None:
-    """T1. Raises NotProved, after everything else held, where the op has no other problem size."""
+def check_t1(folder: Folder) -> int:
+    """T1; returns the largest number of bytes of live tiles. Raises NotProved, after everything else held, where the op has no other problem size."""
     use_one_thread()
     problem = folder.problem
     check_descriptor_io(problem.source)
-    check_limits(problem, folder.modules)
+    live = check_limits(problem, folder.modules)
     if folder.is_large:
         light = folder.light
         check_writes(light, accesses(light, folder.modules))
@@ -42,6 +42,7 @@ def check_t1(folder: Folder) -> None:
     if folder.is_large:
         check_reads(scaled.problem, accesses(scaled.problem, lowered(scaled)))
     check_cores(scaled.problem)
+    return live
 
 
 def check_cores(problem: Problem) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: N803
 """Kernels of the form that the rewriter emits; the tests read this file as text."""
 
 import triton
@@ -341,7 +342,7 @@ def variance(in_ptr0, out_ptr0, x0_size, X0_BLOCK: tl.constexpr, R0_BLOCK: tl.co
         x0 = tile * X0_BLOCK
         tmp0 = in0.load([x0, 0]).to(tl.float32)
         zeros = tl.zeros_like(tmp0)
-        mean, m2, weight = tl.reduce((tmp0, zeros, zeros + 1.0), 1, _welford)
+        _, m2, weight = tl.reduce((tmp0, zeros, zeros + 1.0), 1, _welford)
         out0.store([x0], m2 / (weight - 1.0))
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.ktir.affine import contains
+from tracer.ktir.simulator import compat
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import (
     FIRST_CORE,
@@ -30,6 +31,7 @@ class Session(Protocol):
 
     core: int
     sanitize: bool
+    compat: bool
 
     def report(self, code: str, message: str, coordinates: Coordinates | None = None) -> None:
         """Record a finding of the current operation without stopping."""
@@ -142,6 +144,8 @@ def _maps(buffer: Buffer, offset: int, shape: Sequence[int], strides: Sequence[i
 
 def read_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[int]) -> Tensor:
     """The elements of a box of the view, a copy where somebody may store there later."""
+    if session.compat:
+        return compat.read(view, lo, shape)
     check_box(view, lo, shape)
     buffer = view.buffer
     offset = view.address(lo)
@@ -156,6 +160,9 @@ def read_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[in
 
 def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[int], value: Tensor) -> None:
     """Store `value` to a box of the view."""
+    if session.compat:
+        compat.write(view, lo, shape, value)
+        return
     check_box(view, lo, shape)
     buffer = view.buffer
     offset = view.address(lo)

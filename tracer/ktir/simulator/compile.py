@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp, f16
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tracer.ktir.arith_ops import CmpiOp, SelectOp
 from tracer.ktir.diagnostics import KtirError, at
-from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, wrap
+from tracer.ktir.simulator.compat import two_step_rsqrt
+from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, rounder, wrap
 from tracer.ktir.simulator.scalar_ops import scalar_function
 from tracer.ktir.simulator.tensor_ops import tile_function
 
@@ -65,6 +66,7 @@ class Compiler:
     keep: set[Operation] | None = None
     probe: Callable[[Operation], Callable[[Any], None]] | None = None
     counts: bool = False
+    compat: bool = False
     lines: list[str] = field(default_factory=list)
     ops: dict[int, Operation] = field(default_factory=dict)
     names: dict[SSAValue, str] = field(default_factory=dict)
@@ -154,8 +156,12 @@ class Compiler:
         """An arith or math op, on tiles or on scalars."""
         if self.vector or any(is_tensor(v.type) for v in (*op.operands, *op.results)):
             function: Any = tile_function(op)
+            if self.compat and op.name == "math.rsqrt":
+                function = two_step_rsqrt
         else:
             function = scalar_function(op)
+            if self.compat and len(op.operands) == 2 and op.name in _HALF:
+                function = _in_half(function)
         if function is None:
             raise Unsupported(f"{op.name} is not supported by the simulator")
         if self.vector:
@@ -190,6 +196,14 @@ class Compiler:
         self.indent -= 1
         self.vector = outer_vector
         return name
+
+
+_HALF = {f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "remf")}
+
+
+def _in_half(function: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    half = rounder(element(f16))
+    return lambda a, b: half(function(half(a), half(b)))
 
 
 _CONTROL = {"scf.for", "scf.if", "scf.while", "scf.yield", "func.return", "scf.condition"}
@@ -273,13 +287,14 @@ def compile_function(
     keep: set[Operation] | None = None,
     probe: Callable[[Operation], Callable[[Any], None]] | None = None,
     counts: bool = False,
+    compat: bool = False,
 ) -> Program:
     """Compile one function. Raises KtirError KT117 for what the simulator does not run."""
     # The emitters register themselves when their modules are imported.
     from tracer.ktir.simulator import emit_control, emit_ktdp, emit_linalg, emit_tensor
 
     _ = emit_control, emit_ktdp, emit_linalg, emit_tensor
-    compiler = Compiler(module, keep, probe, counts)
+    compiler = Compiler(module, keep, probe, counts, compat)
     if len(function.body.blocks) != 1:
         raise KtirError([at(function, "KT117", "a function body must be one block")])
     compiler.collective = keep is None and any(op.name == "ktdp.inter_tile_reduce" for op in function.walk())

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from tracer.ktir.affine import evaluate
+from tracer.ktir.simulator import compat
 from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element, is_tensor
 from tracer.ktir.simulator.linalg_ops import MATMULS, linalg_function
@@ -25,6 +26,11 @@ def _named(compiler: Compiler, op: Operation) -> None:
     function = linalg_function(op)
     if function is None:
         raise Unsupported(f"{op.name} is not supported by the simulator")
+    if compiler.compat and op.name in MATMULS:
+        a, b, c = MATMULS[op.name]
+        function = compat.contraction(
+            f"{a},{b}->{c}", element(op.operands[0].type), element(op.results[0].type)
+        )
     compiler.call(op, function)
 
 
@@ -50,7 +56,7 @@ def _reduce(compiler: Compiler, op: Operation) -> None:
     dims = op.properties["dimensions"].get_values()  # type: ignore[attr-defined]
     body = compiler.vectorised(region, region.block.args)
     el = element(op.results[0].type)
-    finish = compiler.bind(_reduction(reducer(region.block, el), tuple(dims)), "f")
+    finish = compiler.bind(_reduction(reducer(region.block, el, by_halves=compiler.compat), tuple(dims)), "f")
     compiler.line(f"{compiler.define(op.results[0])} = {finish}({body}, {compiler.uses(op.operands)})")
 
 

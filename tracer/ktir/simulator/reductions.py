@@ -94,10 +94,10 @@ def _fold(name: str, el: Element) -> Callable[[Tensor, Sequence[int]], Tensor] |
 Fold = Callable[[Combiner, Tensor, Sequence[int]], "Tensor | None"]
 
 
-def reducer(block: Block, el: Element) -> Fold:
+def reducer(block: Block, el: Element, *, by_halves: bool = False) -> Fold:
     """`fold(combine, tile, axes)` with the body of a reduction; None where an axis is empty."""
     name = combiner_name(block)
-    fold = _fold(name, el) if name else None
+    fold = _fold(name, el) if name and not by_halves else None
 
     def apply(combine: Combiner, value: Tensor, axes: Sequence[int]) -> Tensor | None:
         if any(value.shape[a] == 0 for a in axes):

@@ -106,6 +106,7 @@ class Function:
         self.op = op
         self.name = op.sym_name.data
         self._program: Program | None = None
+        self._compat: Program | None = None
         self.lanes: LaneProgram | None | bool = None
 
     @property
@@ -127,6 +128,11 @@ class Function:
             except KtirError as error:
                 raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
         return self._program
+
+    def _compat_program(self) -> Program:
+        if self._compat is None:
+            self._compat = compile_function(self.module.module, self.op, compat=True)
+        return self._compat
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -150,13 +156,14 @@ class Function:
         memory: Mapping[int, Tensor] | None = None,
         lx: Mapping[int, Mapping[int, Tensor]] | None = None,
         target: SpyreTarget = SPYRE,
+        mode: str = "strict",
     ) -> Result:
         """Execute on every core of the grid.
 
         `args` are positional: torch tensors or NumPy arrays for pointers, numbers for scalars. The memory behind a
         tensor is its storage from its first element on, so strides and offsets of views count from there. Stored
         arguments are copied unless `inplace`. `uninitialized` lists outputs whose old content must not be read.
-        `memory` places tensors at literal element addresses, `lx[core]` does so in scratchpads.
+        `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory` places tensors at literal element addresses, `lx[core]` does so in scratchpads.
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
@@ -164,16 +171,23 @@ class Function:
         def prepared(
             program: Program, in_place: bool
         ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
-            return self._prepare(args, grid, in_place, sanitize, uninitialized, memory, lx, target, program)
+            return self._prepare(
+                args, grid, in_place, sanitize, uninitialized, memory, lx, target, program, compat=compat
+            )
+
+        if mode not in ("strict", "ktir_cpu"):
+            raise ValueError(f"mode must be strict or ktir_cpu, not {mode}")
+        compat = mode == "ktir_cpu"
+        sanitize = sanitize and not compat
 
         # Lanes may give up half-way, so they run on copies, which an in-place run takes over at the end.
-        fast = None if memory or lx else run_lanes(self, lambda program: prepared(program, False))
+        fast = None if memory or lx or compat else run_lanes(self, lambda program: prepared(program, False))
         if fast is not None:
             session, buffers, returned = fast
             if inplace:
                 buffers = [_written_back(b, a) for b, a in zip(buffers, args, strict=True)]
         else:
-            session, buffers, values = prepared(self.program, inplace)
+            session, buffers, values = prepared(self._compat_program() if compat else self.program, inplace)
             try:
                 returned = run_cores(session, values)
             except KtirError as error:
@@ -202,11 +216,13 @@ class Function:
         lx: Mapping[int, Mapping[int, Tensor]] | None,
         target: SpyreTarget,
         program: Program,
+        *,
+        compat: bool = False,
     ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
         x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else self.grid
         if min(x, y, z) < 1:
             raise KtirError([at(self.op, "KT111", f"grid {[x, y, z]} has no cores")])
-        session = Session(program, (x, y, z), target, sanitize=sanitize, memory=memory, lx=lx)
+        session = Session(program, (x, y, z), target, sanitize=sanitize, compat=compat, memory=memory, lx=lx)
         values = arguments_of(args)
         parameters = self.op.body.block.args
         if len(values) != len(parameters):

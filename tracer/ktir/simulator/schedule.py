@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.simulator.compat import ring_order
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.session import Session
 
@@ -106,7 +107,7 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
             everyone = set(producers) | set(takers)
             if core not in everyone or not all(c in waiting and waiting[c][0] is op for c in everyone):
                 continue
-            partials = [waiting[c][1][2] for c in producers]
+            partials = {c: waiting[c][1][2] for c in producers}
             for taker in everyone:
                 done[taker] = _fold(session, waiting[taker], partials, taker) if taker in takers else ABSENT
         if core not in done and core not in members and core not in consumers:
@@ -114,16 +115,17 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
     return done
 
 
-def _fold(session: Session, request: Any, partials: list[Any], core: int) -> Any:
+def _fold(session: Session, request: Any, partials: dict[int, Any], core: int) -> Any:
     _, _, identity, fold = request
     if not partials:
         return identity
     session.core = core
 
     def run() -> Any:
-        value = partials[0]
-        for other in partials[1:]:
-            value = fold(value, other)
+        order = ring_order(list(partials), core, session.cores) if session.compat else sorted(partials)
+        value = partials[order[0]]
+        for other in order[1:]:
+            value = fold(value, partials[other])
         return value
 
     return _guarded(session, run)

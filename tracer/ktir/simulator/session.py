@@ -35,6 +35,7 @@ class Session:
         target: SpyreTarget,
         *,
         sanitize: bool,
+        compat: bool = False,
         memory: Mapping[int, Tensor] | None = None,
         lx: Mapping[int, Mapping[int, Tensor]] | None = None,
     ):
@@ -42,7 +43,8 @@ class Session:
         self.grid = grid
         self.cores = grid[0] * grid[1] * grid[2]
         self.target = target
-        self.sanitize = sanitize
+        self.sanitize = sanitize and not compat
+        self.compat = compat
         self.core = 0
         self.found: dict[tuple[str, Operation | None], Diagnostic] = {}
         self.buffers: list[Buffer] = []
@@ -73,7 +75,7 @@ class Session:
     def direct(self, buffer: Buffer) -> bool:
         """Whether loads from the buffer need no tracking at all."""
         wide = buffer.numel * buffer.data.element_size() > self.target.span_bytes
-        return not buffer.stored and buffer.initialized and not (wide and self.sanitize)
+        return not self.compat and not buffer.stored and buffer.initialized and not (wide and self.sanitize)
 
     def accessed(self, buffer: Buffer, low: int, high: int) -> None:
         """Widen the span of addresses that the current core touches in a buffer; report one over the limit."""

@@ -133,19 +133,29 @@ def _run(block: Block, point: Sequence[Any]) -> tuple[Any, ...] | None:
 def _step(op: Operation, operands: list[Any]) -> Any:
     if op.name == "arith.constant":
         return splat_value(op.results[0])
-    if isinstance(op, CmpfOp):
-        unordered = any(v != v for v in operands)
-        if op.word in ("ord", "uno"):
-            return int(unordered == (op.word == "uno"))
-        if unordered:
-            return int(op.word[0] == "u")
-        return int(_RELATION[op.word[1:]](*operands))
-    if isinstance(op, CmpiOp):
-        return int(_RELATION[op.word.lstrip("su") if len(op.word) == 3 else op.word](*operands))
+    if isinstance(op, CmpfOp | CmpiOp):
+        return compare(op, *operands)
     if op.name == "arith.select":
         return operands[1] if operands[0] else operands[2]
     function = _BINARY.get(op.name) or _LOGIC.get(op.name)
     return function(*operands) if function else None
+
+
+def compare(op: CmpfOp | CmpiOp, a: Any, b: Any) -> int | None:
+    """The comparison of two numbers; None for unsigned order, which the signed values do not tell."""
+    word = op.word
+    if isinstance(op, CmpiOp):
+        if word[0] == "u" and min(a, b) < 0:
+            return None
+        return int(_RELATION[word if len(word) == 2 else word[1:]](a, b))
+    unordered = a != a or b != b
+    if word in ("ord", "uno"):
+        return int(unordered == (word == "uno"))
+    if word in ("true", "false"):
+        return int(word == "true")
+    if unordered:
+        return int(word[0] == "u")
+    return int(_RELATION[word[1:]](a, b))
 
 
 _RELATION: dict[str, Callable[[Any, Any], bool]] = {

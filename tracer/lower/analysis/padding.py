@@ -14,8 +14,8 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.arith_ops import SelectOp
-from tracer.lower.analysis.combiners import recognise
+from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
+from tracer.lower.analysis.combiners import compare, recognise
 from tracer.lower.analysis.dims import Dim, DimClasses
 from tracer.lower.analysis.lanes import Interval, LaneBounds
 from tracer.lower.edit import Number, element_type, shape_of, splat_value
@@ -137,6 +137,8 @@ class Padding:
         known = [p for p in parts if p is not None]
         if len(known) != len(parts) or not known:
             return None
+        if isinstance(op, CmpfOp | CmpiOp):
+            return compare(op, *known)
         if op.name in _UNARY and len(known) == 1:
             return _UNARY[op.name](float(known[0]))
         if op.name in _BINARY and len(known) == 2:

@@ -1,0 +1,35 @@
+import triton
+import triton.language as tl
+
+
+# grid (4,)
+#   in_ptr0: *fp16 = input
+#   out_ptr0: *i64 = out
+#   x0_size: i32 = 4
+#   r0_size: i32 = 1000
+#   in0_stride_x0: i32 = 1000
+#   out0_stride_x0: i32 = 1
+#   R0_BLOCK: constexpr = 1024
+#   CORES: constexpr = 4
+@triton.jit
+def triton_per_fused_argmax_0(
+    in_ptr0,
+    out_ptr0,
+    x0_size,
+    r0_size,
+    in0_stride_x0,
+    out0_stride_x0,
+    R0_BLOCK: tl.constexpr,
+    CORES: tl.constexpr,
+):
+    in0 = tl.make_tensor_descriptor(
+        in_ptr0, shape=[x0_size, r0_size], strides=[in0_stride_x0, 1], block_shape=[1, R0_BLOCK]
+    )
+    out0 = tl.make_tensor_descriptor(
+        out_ptr0, shape=[x0_size, 1], strides=[out0_stride_x0, 1], block_shape=[1, 2]
+    )
+    for x0 in tl.range(tl.program_id(0), x0_size, CORES):
+        r0_mask = tl.arange(0, R0_BLOCK) < r0_size
+        tmp0 = in0.load([x0, 0]).to(tl.float32)
+        tmp2_idx = tl.sum(tl.argmax(tl.where(r0_mask[None, :], tmp0, float("-inf")), axis=1)).to(tl.int64)
+        out0.store([x0, 0], tl.broadcast_to(tmp2_idx, [1, 2]))

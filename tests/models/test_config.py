@@ -1,0 +1,160 @@
+"""From a model id to a configuration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracer.models.build import native_config
+from tracer.models.config import ModelConfig, presets, resolve, safe_name
+from tracer.models.errors import BadOption, MalformedConfig, NetworkFailure, RemoteCode, UnknownModel
+
+
+def write(folder: Path, data: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "config.json"
+    file.write_text(data if isinstance(data, str) else json.dumps(data))
+    return file
+
+
+@pytest.mark.parametrize(
+    "model_id", ["Meta-Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct", "meta-LLAMA-3.1-8b-instruct"]
+)
+def test_presets_go_by_name_and_hub_id(model_id: str) -> None:
+    config = resolve(model_id, offline=True)
+    assert (config.name, config.source) == ("Meta-Llama-3.1-8B-Instruct", "preset")
+    native = native_config(config)
+    assert (native.hidden_size, native.num_hidden_layers, native.vocab_size) == (4096, 32, 128256)
+    assert (native.num_attention_heads, native.num_key_value_heads, native.intermediate_size) == (32, 8, 14336)
+    assert native.rope_parameters["rope_type"] == "llama3"
+
+
+def test_every_preset_is_a_configuration() -> None:
+    assert len(presets()) >= 2
+    for name in presets():
+        assert native_config(resolve(name, offline=True)).num_hidden_layers > 1
+
+
+def test_a_model_type_has_defaults() -> None:
+    config = resolve("gpt2", offline=True)
+    assert config.source == "model_type"
+    assert native_config(config).n_embd == 768
+
+
+def test_paths_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "gpt2", {"model_type": "bert"})
+    monkeypatch.chdir(tmp_path)
+    assert resolve("gpt2", offline=True).data == {"model_type": "bert"}
+    assert resolve("gpt2/config.json", offline=True).name == "gpt2"
+    assert resolve(str(tmp_path / "gpt2"), offline=True).source == "path"
+
+
+def test_unknown_names_get_near_matches() -> None:
+    with pytest.raises(UnknownModel, match=r"did you mean .*granite"):
+        resolve("granit", offline=True)
+    with pytest.raises(UnknownModel) as caught:
+        resolve("qqqqzzzz", offline=True)
+    assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data", ["{", "[]", "3", '{"hidden_size": 8}', '{"model_type": "no such type"}', '{"model_type": 3}', "[" * 100_000]
+)
+def test_malformed_configurations_are_refused(tmp_path: Path, data: str) -> None:
+    write(tmp_path, data)
+    with pytest.raises(MalformedConfig):
+        resolve(str(tmp_path), offline=True)
+
+
+def test_values_that_transformers_refuses_are_malformed(tmp_path: Path) -> None:
+    write(tmp_path, {"model_type": "llama", "hidden_size": "wide"})
+    with pytest.raises(MalformedConfig, match="hidden_size"):
+        native_config(resolve(str(tmp_path), offline=True))
+
+
+def test_bytes_that_are_no_text_are_malformed(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes(b"\xff\xfe\x00{}")
+    with pytest.raises(MalformedConfig):
+        resolve(str(tmp_path), offline=True)
+
+
+def test_remote_code_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, {"model_type": "own", "auto_map": {"AutoConfig": "configuration_own.OwnConfig"}})
+    with pytest.raises(RemoteCode, match="configuration_own.OwnConfig"):
+        resolve(str(tmp_path), offline=True)
+
+
+def test_a_known_type_with_auto_map_uses_transformers_code(tmp_path: Path) -> None:
+    write(tmp_path, {"model_type": "llama", "auto_map": {"AutoConfig": "x.Y"}})
+    assert native_config(resolve(str(tmp_path), offline=True)).model_type == "llama"
+
+
+def test_offline_never_asks_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked = []
+
+    def download(*args: object, **kwargs: object) -> str:
+        asked.append(kwargs["local_files_only"])
+        raise huggingface_hub.errors.LocalEntryNotFoundError("not here")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    with pytest.raises(UnknownModel):
+        resolve("someone/something", offline=True)
+    assert asked == [True]
+    with pytest.raises(NetworkFailure, match="someone/something"):
+        resolve("someone/something")
+    assert asked[1:] == [True, False]
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_safe_names_are_one_component_and_stay_apart(first: str, second: str) -> None:
+    for name in (first, second):
+        safe = safe_name(name)
+        assert safe
+        assert len(safe) <= 100
+        assert not safe.startswith((".", "-"))
+        assert set(safe) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+    assert (safe_name(first) == safe_name(second)) == (first == second)
+
+
+@pytest.mark.parametrize("name", ["Meta-Llama-3.1-8B-Instruct", "granite", "qwen2_5_vl"])
+def test_ordinary_names_are_kept(name: str) -> None:
+    assert safe_name(name) == name
+
+
+def test_digest_follows_the_content() -> None:
+    assert ModelConfig("a", {"x": 1, "y": 2}, "path").digest == ModelConfig("b", {"y": 2, "x": 1}, "path").digest
+    assert ModelConfig("a", {"x": 1}, "path").digest != ModelConfig("a", {"x": 2}, "path").digest
+
+
+@pytest.mark.parametrize(
+    ("model_type", "kinds"),
+    [
+        ("gemma3_text", ["sliding_attention", "full_attention"]),
+        ("nemotron_h", ["linear_attention", "moe", "full_attention", "mlp"]),
+        ("gpt_oss", ["sliding_attention", "full_attention"]),
+    ],
+)
+def test_truncation_keeps_every_kind_of_layer(model_type: str, kinds: list[str]) -> None:
+    native = native_config(resolve(model_type, offline=True), layers=2)
+    assert native.num_hidden_layers == len(kinds)
+    assert list(native.layer_types) == kinds
+
+
+def test_truncation_reaches_nested_configurations_and_stages() -> None:
+    nested = native_config(resolve("llava", offline=True), layers=1)
+    assert nested.text_config.num_hidden_layers == 1
+    assert nested.vision_config.num_hidden_layers == 1
+    assert native_config(resolve("swin", offline=True), layers=1).depths == [1, 1, 1, 1]
+    assert native_config(resolve("t5", offline=True), layers=1).num_decoder_layers == 1
+    assert native_config(resolve("gpt2", offline=True), layers=99).n_layer == 12
+
+
+def test_no_layers_is_refused() -> None:
+    with pytest.raises(BadOption):
+        native_config(resolve("gpt2", offline=True), layers=0)

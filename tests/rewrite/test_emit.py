@@ -1,0 +1,113 @@
+"""The text of generated kernels, one golden file for every form: `pytest --snapshot-update` writes them anew."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from syrupy.location import PyTestLocation
+
+from tracer.rewrite import SpyreKernel
+from tracer.rewrite.layout import WIDTH
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "rewrite"
+LONG, SINGLE, BOOL = torch.int64, torch.float32, torch.bool
+
+
+class KernelFiles(SingleFileSnapshotExtension):
+    """One Python file per case."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "py"
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        return str(GOLDEN)
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: int | str = 0) -> str:
+        return str(test_location.snapshot_name).split("[")[1].rstrip("]")
+
+
+@pytest.fixture
+def kernel_files(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(KernelFiles)
+
+
+def tensor(*shape: int, dtype: torch.dtype = torch.float16) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype)
+
+
+HEADS = tensor(1, 12, 32, 128).transpose(1, 2)
+
+CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
+    "pointwise": (F.silu, (tensor(1, 12, 14336),)),
+    "broadcast": (torch.mul, (HEADS, tensor(1, 1, 12, 128))),
+    "transpose_copy": (lambda x: x.transpose(1, 2).contiguous(), (tensor(1, 32, 12, 128),)),
+    "cat_stage": (lambda a, b: torch.cat((a, b), -1), (tensor(1, 32, 12, 64), tensor(1, 32, 12, 64))),
+    "whole_reduction": (lambda x: x.sum(), (tensor(400, 100, dtype=SINGLE),)),
+    "looped_reduction": (lambda x: F.softmax(x, -1), (tensor(2, 1_000_000),)),
+    "softmax": (lambda x: F.softmax(x, -1, dtype=SINGLE), (tensor(1, 32, 12, 12),)),
+    "mean": (lambda x: x.mean(-1, keepdim=True), (tensor(1, 12, 4096, dtype=SINGLE),)),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (768,), w, b), (tensor(4, 768), tensor(768), tensor(768))),
+    "linear": (F.linear, (tensor(1, 12, 4096), tensor(1024, 4096))),
+    "linear_bias": (F.linear, (tensor(12, 500), tensor(100, 500), tensor(100))),
+    "bmm": (torch.matmul, (HEADS, tensor(1, 32, 128, 12))),
+    "decode_matvec": (F.linear, (tensor(1, 1, 4096), tensor(1024, 4096))),
+    "embedding": (F.embedding, (tensor(1, 12, dtype=LONG), tensor(128_256, 4096))),
+    "index_copy_": (
+        lambda c, i, v: c.index_copy_(2, i, v),
+        (tensor(1, 8, 2048, 128), tensor(12, dtype=LONG), tensor(1, 12, 8, 128).transpose(1, 2)),
+    ),
+    "gather": (lambda x, i: x.gather(1, i), (tensor(4, 100), tensor(4, 7, dtype=LONG))),
+    "pad": (lambda x: F.pad(x, (1, 2, 1, 0)), (tensor(2, 3, 10, 20),)),
+    "roll": (lambda x: x.roll(3, 1), (tensor(2, 10, 20),)),
+    "flip": (lambda x: x.flip(-1), (tensor(4, 100),)),
+    "argmax": (lambda x: x.argmax(-1), (tensor(4, 1000),)),
+    "cumsum": (lambda x: x.cumsum(-1), (tensor(4, 1000, dtype=SINGLE),)),
+    "conv1d": (lambda x, w, b: F.conv1d(x, w, b, padding=1), (tensor(1, 8, 30), tensor(6, 8, 3), tensor(6))),
+    "bool_output": (torch.le, (tensor(12, 1, dtype=LONG), tensor(1, 12, dtype=LONG))),
+    "bool_input": (torch.where, (tensor(12, 12, dtype=BOOL), tensor(12, 12), tensor(12, 12))),
+    "arange": (lambda: torch.arange(3, 4000, 4), ()),
+    "constant": (lambda: torch.zeros(1, 8, 2048, 128, dtype=torch.float16), ()),
+    "rank_six": (lambda x: x.permute(5, 2, 0, 3, 1, 4).contiguous(), (tensor(2, 3, 2, 3, 2, 3),)),
+}
+
+
+def text_of(kernels: tuple[SpyreKernel, ...]) -> str:
+    """A module of all kernels of an op; above each, what its parameters are."""
+    parts = ["import triton\nimport triton.language as tl\n"]
+    if any("libdevice." in kernel.source for kernel in kernels):
+        parts[0] += "from triton.language.extra import libdevice\n"
+    for kernel in kernels:
+        values = [f"#   {p.name}: {p.type} = {p.value}" for p in kernel.parameters]
+        parts.append("\n".join(["", f"# grid ({kernel.grid},)", *values, kernel.source]))
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name: str, rewritten: Callable, kernel_files: SnapshotAssertion):
+    function, tensors = CASES[name]
+    text = text_of(rewritten(function, *tensors))
+    ast.parse(text)
+    assert all(len(line) <= WIDTH for line in text.splitlines() if not line.startswith("#"))
+    assert text == kernel_files
+
+
+def test_every_golden_file_has_a_case():
+    assert {path.stem for path in GOLDEN.glob("*.py")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_memory_goes_through_descriptors(name: str, rewritten: Callable):
+    function, tensors = CASES[name]
+    for kernel in rewritten(function, *tensors):
+        called = {ast.unparse(n.func) for n in ast.walk(ast.parse(kernel.source)) if isinstance(n, ast.Call)}
+        assert "tl.make_tensor_descriptor" in called
+        assert not called & {"tl.load", "tl.store", "tl.make_block_ptr", "tl.num_programs"}
