@@ -150,6 +150,8 @@ def _any(x, dim):
 
 
 LIBDEVICE = types.SimpleNamespace(exp=_exp, rsqrt=_rsqrt)
+
+
 @triton.jit
 def _maximum(x, y):
     return tl.maximum(x, y)
@@ -266,7 +268,10 @@ def half_of_k(captured):
 
 CONTROLS = {
     "other kernel": (CALLS["silu"], other_kernel),
-    "half of K": (OpCall("torch.nn.functional.linear", (spec(12, 64), spec(24, 64)), (R(0), R(1))), half_of_k),
+    "half of K": (
+        OpCall("torch.nn.functional.linear", (spec(12, 64), spec(24, 64)), (R(0), R(1))),
+        half_of_k,
+    ),
 }
 
 

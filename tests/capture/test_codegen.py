@@ -45,7 +45,11 @@ def test_a_real_size_matmul_is_one_dot() -> None:
         "xnumel": 14336,
         "r0_numel": 4096,
     }
-    assert [(b.name, b.role) for b in captured.buffers] == [("input", "input"), ("weight", "input"), ("out", "output")]
+    assert [(b.name, b.role) for b in captured.buffers] == [
+        ("input", "input"),
+        ("weight", "input"),
+        ("out", "output"),
+    ]
     assert captured.buffers[-1].spec == spec(1, 12, 14336)
     assert captured.outputs == ("out",)
     assert kernel.mutated == ("out_ptr0",)

@@ -12,7 +12,9 @@ from tracer.capture.errors import NoOutputCode
 from tracer.capture.output_code import parse_output_code, read_output_code
 from tracer.models.op_call import OpCall, TensorRef, TensorSpec
 
-SILU = OpCall("torch.nn.functional.silu", (TensorSpec((8, 64), (64, 1), 0, "torch.float16"),), (TensorRef(0),))
+SILU = OpCall(
+    "torch.nn.functional.silu", (TensorSpec((8, 64), (64, 1), 0, "torch.float16"),), (TensorRef(0),)
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,15 @@ def test_torch_compile_output_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x = 1", "def f(:", "def call(args):\n    return (nothing,)", "\0", "def call(a):\n  t.run(x)\n  return (y,)"]
+    "text",
+    [
+        "",
+        "x = 1",
+        "def f(:",
+        "def call(args):\n    return (nothing,)",
+        "\0",
+        "def call(a):\n  t.run(x)\n  return (y,)",
+    ],
 )
 def test_other_files_are_refused(text: str) -> None:
     with pytest.raises(NoOutputCode):

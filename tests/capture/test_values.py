@@ -13,7 +13,9 @@ PROGRAM = Path(__file__).with_name("interpreted.py")
 
 
 def run(*arguments: str) -> dict[str, float | str]:
-    done = subprocess.run([sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout)
 
 

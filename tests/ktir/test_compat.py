@@ -20,7 +20,14 @@ def test_accesses_past_the_end_read_zero_and_are_dropped(through: Text) -> None:
     with pytest.raises(KtirError) as error:
         Module.parse(text).function().run([x, out])
     assert error.value.code == "KT203"
-    assert Module.parse(text).function().run([x, out], mode="ktir_cpu").outputs[0].tolist() == [0, 2, 4, 6, 8, 0]
+    assert Module.parse(text).function().run([x, out], mode="ktir_cpu").outputs[0].tolist() == [
+        0,
+        2,
+        4,
+        6,
+        8,
+        0,
+    ]
 
 
 def test_scalars_are_f16_there(through: Text) -> None:

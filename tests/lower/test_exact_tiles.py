@@ -41,8 +41,16 @@ def test_the_last_tile_of_a_loop_is_split_off(text_after, in_order):
 
 def test_the_last_tile_without_a_loop_is_guarded(text_after, in_order):
     text = text_after("narrow-tiles", "silu", HALF, {"x0_size": 100, "X0_BLOCK": 16, "CORES": 7})
-    in_order(text, "arith.cmpi slt", "scf.if", "tensor<16xf16>", "arith.cmpi eq", "scf.if", "tensor<4xf16>",
-             absent=("scf.for", "else"))  # fmt: skip
+    in_order(
+        text,
+        "arith.cmpi slt",
+        "scf.if",
+        "tensor<16xf16>",
+        "arith.cmpi eq",
+        "scf.if",
+        "tensor<4xf16>",
+        absent=("scf.for", "else"),
+    )
 
 
 def test_several_ragged_rows_of_tiles_get_a_loop_of_their_own(text_after, in_order):
@@ -96,8 +104,14 @@ def test_equal_blocks_of_unrelated_dimensions_stay_apart(text_after, in_order):
 def test_a_carried_dimension_is_padded_instead(lowered, in_order):
     values = {"x0_size": 8, "r0_size": 40, "X0_BLOCK": 8, "R0_BLOCK": 16, "CORES": 1}
     ktir = lowered("wide_sum", {"in_ptr0": "*fp16", "out_ptr0": "*fp32"}, values)
-    in_order(ktir.text, "scf.for", "access_tile<8x16xindex>", "access_tile<8x8xindex>", "tensor.insert_slice",
-             "[0, 0] [8, 8] [1, 1]")  # fmt: skip
+    in_order(
+        ktir.text,
+        "scf.for",
+        "access_tile<8x16xindex>",
+        "access_tile<8x8xindex>",
+        "tensor.insert_slice",
+        "[0, 0] [8, 8] [1, 1]",
+    )
 
 
 def test_reading_below_the_view_is_padded(lowered, in_order):
@@ -131,7 +145,9 @@ def test_padding_that_is_no_identity_is_refused(lowered):
     lowered("unmasked_max", {"in_ptr0": "*fp32", "out_ptr0": "*fp32"}, values | {"r0_size": 16})
 
 
-@pytest.mark.parametrize(("test", "allowed"), [("!= 0", True), ("> 0.0", True), ("<= 0", False), ("== 1", True)])
+@pytest.mark.parametrize(
+    ("test", "allowed"), [("!= 0", True), ("> 0.0", True), ("<= 0", False), ("== 1", True)]
+)
 def test_counting_lanes_needs_padding_that_does_not_count(test: str, allowed: bool):
     source = f"""@triton.jit
 def count(in_ptr0, out_ptr0, CORES: tl.constexpr):

@@ -64,8 +64,13 @@ def test_long_index_vectors_are_made_of_short_lists(lowered):
 
 def test_coordinates_are_index_values(text_after, in_order):
     text = text_after("index-scalars", "silu", HALF, {"x0_size": 128, "X0_BLOCK": 16, "CORES": 4})
-    in_order(text, "ktdp.get_compute_tile_id : index", "scf.for %tile = %core", "arith.muli %tile, %c16 : index",
-             absent=("arith.index_cast", ": i32 {"))  # fmt: skip
+    in_order(
+        text,
+        "ktdp.get_compute_tile_id : index",
+        "scf.for %tile = %core",
+        "arith.muli %tile, %c16 : index",
+        absent=("arith.index_cast", ": i32 {"),
+    )
 
 
 def test_coordinates_from_data_are_cast(text_after, in_order):
@@ -77,8 +82,12 @@ def test_coordinates_from_data_are_cast(text_after, in_order):
 def test_views_keep_extents_and_strides(lowered, in_order):
     values = {"x0_size": 8, "r0_size": 50, "in0_stride_x0": 55, "X0_BLOCK": 8, "R0_BLOCK": 64, "CORES": 1}
     ktir = lowered("softmax", {"in_ptr0": "*fp16", "out_ptr0": "*fp32"}, values)
-    in_order(ktir.text, "%in0 = ktdp.construct_memory_view %in_ptr0, sizes: [8, 50], strides: [55, 1]",
-             "memory_space = #ktdp.memory_space<global>", "memref<8x50xf16>")  # fmt: skip
+    in_order(
+        ktir.text,
+        "%in0 = ktdp.construct_memory_view %in_ptr0, sizes: [8, 50], strides: [55, 1]",
+        "memory_space = #ktdp.memory_space<global>",
+        "memref<8x50xf16>",
+    )
 
 
 def test_one_element_needs_no_reduction(lowered, in_order):
@@ -94,8 +103,15 @@ def test_one_element_needs_no_reduction(lowered, in_order):
 def test_reductions_have_private_starts_of_the_right_identity(lowered, in_order):
     values = {"x0_size": 8, "r0_size": 50, "in0_stride_x0": 50, "X0_BLOCK": 8, "R0_BLOCK": 64, "CORES": 1}
     ktir = lowered("softmax", {"in_ptr0": "*fp16", "out_ptr0": "*fp32"}, values)
-    in_order(ktir.text, "dense<0xFF800000> : tensor<8xf32>", "linalg.reduce", "arith.maxnumf",
-             "dense<0.000000e+00> : tensor<8xf32>", "linalg.reduce", "arith.addf")  # fmt: skip
+    in_order(
+        ktir.text,
+        "dense<0xFF800000> : tensor<8xf32>",
+        "linalg.reduce",
+        "arith.maxnumf",
+        "dense<0.000000e+00> : tensor<8xf32>",
+        "linalg.reduce",
+        "arith.addf",
+    )
 
 
 def test_argmax_is_two_reductions_of_one_input(lowered, in_order):
@@ -131,8 +147,14 @@ def test_dots_keep_operand_and_accumulator_types(lowered, in_order):
         "CORES": 1,
     }
     ktir = lowered("linear", {"in_ptr0": "*fp16", "in_ptr1": "*fp16", "out_ptr0": "*fp16"}, values)
-    in_order(ktir.text, "dense<0.000000e+00> : tensor<16x32xf32>", "linalg.transpose", "permutation = [1, 0]",
-             "linalg.matmul ins(", "tensor<16x32xf16>, tensor<32x32xf16>) outs(%cst : tensor<16x32xf32>)")  # fmt: skip
+    in_order(
+        ktir.text,
+        "dense<0.000000e+00> : tensor<16x32xf32>",
+        "linalg.transpose",
+        "permutation = [1, 0]",
+        "linalg.matmul ins(",
+        "tensor<16x32xf16>, tensor<32x32xf16>) outs(%cst : tensor<16x32xf32>)",
+    )
 
 
 def test_moving_unit_dims_is_a_reshape(lowered):

@@ -84,8 +84,12 @@ def test_nan_bits():
 
 
 def test_all_unknown_operations_are_reported_with_their_lines(source: str):
-    text = generate_ttir(source, "pointers", {"in_ptr0": "*fp16", "out_ptr0": "*fp16", "X0_BLOCK": "constexpr",
-                                              "CORES": "constexpr"}, {"X0_BLOCK": 16, "CORES": 1}).text  # fmt: skip
+    text = generate_ttir(
+        source,
+        "pointers",
+        {"in_ptr0": "*fp16", "out_ptr0": "*fp16", "X0_BLOCK": "constexpr", "CORES": "constexpr"},
+        {"X0_BLOCK": 16, "CORES": 1},
+    ).text
     number = next(i for i, line in enumerate(source.splitlines(), 1) if "tl.load(in_ptr0 + offsets)" in line)
     with pytest.raises(UnsupportedOpsError) as caught:
         parse_ttir(text)

@@ -37,7 +37,8 @@ def test_text_does_not_depend_on_process_or_folder(tmp_path: Path):
     program = (
         "import sys; sys.path[:0] = sys.argv[1:2]\n"
         "from tracer.lower.ttir import generate_ttir\n"
-        f"print(generate_ttir({COPY.format(value='in0.load([0])')!r}, 'copy', {SIGNATURE!r}, {VALUES!r}).text, end='')"
+        f"source = {COPY.format(value='in0.load([0])')!r}\n"
+        f"print(generate_ttir(source, 'copy', {SIGNATURE!r}, {VALUES!r}).text, end='')"
     )
     root = Path(__file__).parents[2]
     texts = {
@@ -107,7 +108,7 @@ def test_source_that_is_not_python_is_refused():
 
 
 def test_missing_function_is_refused():
-    with pytest.raises(SourceRejectedError, match="no @triton.jit function other"):
+    with pytest.raises(SourceRejectedError, match=r"no @triton\.jit function other"):
         generate_ttir(COPY.format(value="0"), "other", SIGNATURE, VALUES)
 
 

@@ -27,7 +27,15 @@ VIT = {
     "image_size": 32,
     "patch_size": 8,
 }
-T5 = {"model_type": "t5", "d_model": 32, "d_ff": 64, "d_kv": 8, "num_heads": 4, "num_layers": 1, "vocab_size": 100}
+T5 = {
+    "model_type": "t5",
+    "d_model": 32,
+    "d_ff": 64,
+    "d_kv": 8,
+    "num_heads": 4,
+    "num_layers": 1,
+    "vocab_size": 100,
+}
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,9 @@ from tracer.models.record import RecordedOp, Recorder
 from tracer.models.values import Values
 
 
-def record(run: Callable[..., object], *shapes: tuple[int, ...], dtype: torch.dtype = torch.float16) -> list[RecordedOp]:
+def record(
+    run: Callable[..., object], *shapes: tuple[int, ...], dtype: torch.dtype = torch.float16
+) -> list[RecordedOp]:
     mode = FakeTensorMode()
     recorder = Recorder(Values(mode))
     with mode:
@@ -88,7 +90,9 @@ def test_views_are_told_from_storages(run: Callable[..., object], kind: str) -> 
 
 
 def test_queries_are_not_ops() -> None:
-    assert record(lambda x: (x.shape, x.dim(), x.size(0), x.is_floating_point(), x.dtype, len(x)), (4, 4)) == []
+    assert (
+        record(lambda x: (x.shape, x.dim(), x.size(0), x.is_floating_point(), x.dtype, len(x)), (4, 4)) == []
+    )
 
 
 def test_defaults_and_devices_say_nothing() -> None:

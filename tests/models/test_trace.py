@@ -47,7 +47,12 @@ def test_traces_repeat(llama: ModelConfig, traces: dict[str, Trace]) -> None:
 def test_an_encoder_has_one_phase(traces: dict[str, Trace]) -> None:
     found = traces["vit"]
     assert found.phases == ("forward",)
-    assert next(op for op in found.ops if op.call.name.endswith("conv2d")).call.tensors[0].shape == (1, 3, 32, 32)
+    assert next(op for op in found.ops if op.call.name.endswith("conv2d")).call.tensors[0].shape == (
+        1,
+        3,
+        32,
+        32,
+    )
 
 
 def test_an_encoder_decoder_decodes_against_two_caches(traces: dict[str, Trace]) -> None:

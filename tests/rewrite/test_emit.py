@@ -91,6 +91,7 @@ def text_of(kernels: tuple[SpyreKernel, ...]) -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.filterwarnings("ignore:.*Can not relate snapshot")
 @pytest.mark.parametrize("name", CASES)
 def test_golden(name: str, rewritten: Callable, kernel_files: SnapshotAssertion):
     function, tensors = CASES[name]

@@ -30,5 +30,12 @@ def test_assignments():
     assert assign("", f"f({'a' * 120})", 0) == ["f(", f"    {'a' * 120},", ")"]
 
 
+def test_arguments_that_are_long_calls_are_broken_in_turn():
+    inner = f"g({'a' * 60}, {'b' * 60})"
+    assert call("f", [inner, "c"], "", 0) == [
+        "f(", "    g(", f"        {'a' * 60},", f"        {'b' * 60},", "    ),", "    c,", ")",
+    ]  # fmt: skip
+
+
 def test_arguments_keep_their_brackets():
     assert split_arguments("[a, b], f(c, d), e[1, 2]") == ["[a, b]", "f(c, d)", "e[1, 2]"]

@@ -24,7 +24,7 @@ from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
-from tracer.ktir.simulator.run import Function
+from tracer.ktir.simulator.run import ArgumentBuffer, Function
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
 from tracer.ktir.simulator.slices import addressing
@@ -53,6 +53,20 @@ class AccessMap:
 
     boxes: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Boxes] = field(default_factory=dict)
     points: list[np.ndarray] = field(default_factory=list)
+    element_bytes: int = 0
+
+    def touched(self) -> int:
+        """Number of distinct elements accessed."""
+        if not self.points and len(self.boxes) == 1:
+            ((_, sizes, strides),) = self.boxes
+            if min(strides, default=0) > 0:
+                return _product(sizes) - self._cells_missing(sizes)
+        return int((self.element_counts(0) > 0).sum())
+
+    def _cells_missing(self, sizes: tuple[int, ...]) -> int:
+        ((offset, _, strides),) = self.boxes
+        shifted = AccessMap({(0, sizes, strides): self.boxes[(offset, sizes, strides)]})
+        return shifted.missing(sizes, strides).count
 
     def counts(
         self, shape: Sequence[int], stride: Sequence[int]
@@ -85,7 +99,7 @@ class AccessMap:
                 start = offset + sum(b * s for b, s in zip(lo, strides, strict=True))
                 _bump(out, start, extent, strides)
         for addresses in self.points:
-            out.index_add_(0, torch.from_numpy(addresses), torch.ones(len(addresses), dtype=torch.int16))
+            out.index_add_(0, torch.from_numpy(np.array(addresses)), torch.ones(len(addresses), dtype=torch.int16))
         return out
 
     def reach(self) -> int:
@@ -129,6 +143,28 @@ class AccessMap:
         count = int(bad_elements.sum())
         first = tuple(int(i) for i in torch.nonzero(bad_elements)[0]) if count else None
         return Missing(count, first)
+
+
+def sticks(view: View, lo: Sequence[int], extent: Sequence[int], stick: int) -> int:
+    """Distinct sticks that a box of a view touches; buffers begin on a stick."""
+    size = view.buffer.data.element_size()
+    axes = sorted((s, n) for s, n in zip(view.strides, extent, strict=True) if n > 1 and s)
+    run = 1
+    while axes and axes[0][0] == run:
+        run *= axes.pop(0)[1]
+    starts = np.asarray([view.address(lo)], dtype=np.int64)
+    for stride, count in axes:
+        starts = (starts[:, None] + np.arange(count) * stride).reshape(-1)
+    starts = np.sort(starts)
+    first, last = starts * size // stick, (starts + run - 1) * size // stick
+    if len(first) == 1:
+        return int(last[0] - first[0]) + 1
+    seen = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
+    return int(np.maximum(0, last - np.maximum(first, seen + 1) + 1).sum())
+
+
+def _product(values: Sequence[int]) -> int:
+    return int(np.prod(values, dtype=np.int64))
 
 
 def _bump(out: Tensor, start: int, shape: Sequence[int], strides: Sequence[int]) -> None:
@@ -179,12 +215,12 @@ class Coverage:
         return self.reads.get(arg, AccessMap()).missing(shape, stride)
 
 
-class _Tracer(Session):
+class Tracer(Session):
     """A session that records accesses instead of making them."""
 
-    def __init__(self, program: Any, grid: tuple[int, int, int], positions: dict[str, int]):
+    def __init__(self, program: Any, grid: tuple[int, int, int], names: Sequence[str]):
         super().__init__(program, grid, SPYRE, sanitize=False)
-        self.positions = positions
+        self.positions = {name: i for i, name in enumerate(names)}
         self.coverage = Coverage()
         self._reads: set[Any] = set()
 
@@ -203,7 +239,7 @@ class _Tracer(Session):
         store = isinstance(op, ktdp.StoreOp)
         owner = op.operands[-1 if store else 0].owner
         if not isinstance(owner, ktdp.ConstructAccessTileOp):
-            self._points(*tile, store)
+            self._points(op, *tile, store)
             return
         view, symbols, *subscripts = tile
         points = owner.access_tile_set.data
@@ -213,25 +249,51 @@ class _Tracer(Session):
         if box is None:
             rows = order_points(set_points(points, tuple(symbols)), owner.access_tile_order.data)
             rows = rows + np.asarray(subscripts, dtype=np.int64)
-            self._points(view, addresses_of(view, rows), store)
+            self._points(op, view, addresses_of(view, rows), store)
             return
         lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
         if isinstance(view, DistributedView):
             for part, held in zip(view.parts, view.boxes, strict=True):
                 if (clip := _clip(lo, box.shape, held)) is not None:
-                    self._box(part, clip[1], clip[2], store)
+                    self._box(op, part, clip[1], clip[2], store)
             return
         check_box(view, lo, box.shape)
-        self._box(view, lo, box.shape, store)
+        self._box(op, view, lo, box.shape, store)
 
     def _map(self, view: View, store: bool) -> AccessMap | None:
         position = self.positions.get(view.buffer.name)
         if position is None or view.buffer.core is not None:
             return None
         side = self.coverage.writes if store else self.coverage.reads
-        return side.setdefault(position, AccessMap())
+        size = view.buffer.data.element_size()
+        return side.setdefault(position, AccessMap(element_bytes=size))
 
-    def _box(self, view: View, lo: tuple[int, ...], extent: tuple[int, ...], store: bool) -> None:
+    def moved_elements(self, op: Operation, sticks: int) -> None:
+        """Hook: an access of the current core moves this many sticks."""
+
+    stick = 0
+    """Bytes of a stick, where sticks are to be counted."""
+
+    def indexed(self, op: Operation | None, view: View, flat: np.ndarray) -> None:
+        """Count the sticks of an index tensor's elements."""
+        if self.stick and op is not None and view.buffer.core is None:
+            self.moved_elements(op, len(np.unique(flat * view.buffer.data.element_size() // self.stick)))
+
+    def partners(self, op: Operation) -> tuple[int, int]:
+        """Ring hops and folds of the current core in a collective: one for every other producer of its group."""
+        assert isinstance(op, ktdp.InterTileReduceOp)
+        produce = op.future.owner
+        assert isinstance(produce, ktdp.InterTileProduceOp)
+        members, consumers = self.memberships(produce), self.consumers(op)
+        group = consumers.get(self.core, members.get(self.core))
+        others = sum(g == group for g in members.values()) - 1 if group is not None else 0
+        return max(others, 0), max(others, 0) if self.core in consumers else 0
+
+    def _box(
+        self, op: Operation, view: View, lo: tuple[int, ...], extent: tuple[int, ...], store: bool
+    ) -> None:
+        if self.stick and view.buffer.core is None:
+            self.moved_elements(op, sticks(view, lo, extent, self.stick))
         found = self._map(view, store)
         if found is None or 0 in extent:
             return
@@ -243,7 +305,8 @@ class _Tracer(Session):
             self._reads.add(key)
         found.boxes.setdefault(geometry, []).append((lo, extent))
 
-    def _points(self, view: View, addresses: np.ndarray, store: bool) -> None:
+    def _points(self, op: Operation, view: View, addresses: np.ndarray, store: bool) -> None:
+        self.indexed(op, view, addresses)
         found = self._map(view, store)
         if found is not None:
             found.points.append(addresses)
@@ -258,19 +321,24 @@ def coverage(
     are needed only where addresses depend on their elements. Raises KtirError KT304 where an access depends on
     data that is not given, and the KT2xx of an access outside its view.
     """
+    program = compile_function(function.module.module, function.op, keep=addressing(function.op))
+    x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
+    tracer = Tracer(program, (x, y, z), function.argument_names)
+    run_cores(tracer, passed_arguments(function, args))
+    return tracer.coverage
+
+
+def passed_arguments(function: Function, args: Sequence[Any] | None) -> list[Any]:
+    """Runtime values for a trace: pointers to memory of any size where no tensor is given."""
     parameters = function.op.body.block.args
     given = list(args) if args is not None else [None] * len(parameters)
     if len(given) != len(parameters):
         raise KtirError(
             [at(function.op, "KT216", f"{len(parameters)} arguments are needed, {len(given)} given")]
         )
-    names = [p.name_hint or f"arg{i}" for i, p in enumerate(parameters)]
     pointers = set(viewed_arguments(function.op))
-    program = compile_function(function.module.module, function.op, keep=addressing(function.op))
-    x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
-    tracer = _Tracer(program, (x, y, z), {n: i for i, n in enumerate(names)})
     passed: list[Any] = []
-    for i, (name, value) in enumerate(zip(names, given, strict=True)):
+    for i, (name, value) in enumerate(zip(function.argument_names, given, strict=True)):
         if value is None:
             if i not in pointers:
                 raise KtirError([at(function.op, "KT216", f"argument {name} is a number; pass its value")])
@@ -278,20 +346,8 @@ def coverage(
             buffer.numel = _UNBOUNDED
             passed.append(Pointer(buffer))
         elif isinstance(value, Tensor | np.ndarray):
-            from tracer.ktir.simulator.run import ArgumentBuffer
-
             held = ArgumentBuffer(name, torch.as_tensor(value), copy=False)
             passed.append(Pointer(held.buffer))
         else:
             passed.append(function._number(value, parameters[i].type, name))
-    try:
-        run_cores(tracer, passed)
-    except KtirError as error:
-        if any("setStorage" in d.message or "out of bounds" in d.message for d in error.diagnostics):
-            last = error.diagnostics[-1]
-            from dataclasses import replace
-
-            message = "the address depends on data that is not given; pass the tensor"
-            raise KtirError([replace(last, code="KT304", message=message)]) from None
-        raise
-    return tracer.coverage
+    return passed

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +119,9 @@ def function_of(name: str) -> Callable[..., Any]:
             raise AttributeError(first)
         for part in path:
             owner, found = found, getattr(found, part)
+            # torch's modules hold imported ones (`torch.os`): those are no functions of torch.
+            if isinstance(found, types.ModuleType) and not found.__name__.startswith("torch"):
+                raise AttributeError(part)
     except AttributeError:
         raise UnknownOp(name=name) from None
     if not callable(found) and inspect.isdatadescriptor(found) and owner is torch.Tensor:

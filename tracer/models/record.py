@@ -179,7 +179,7 @@ class Recorder(TorchFunctionMode):
         names = canonical_names(func)
         args, kwargs = essential(func, names[-1], args, kwargs)
         described = tuple(describe(value) for value in args)
-        described_kwargs = tuple(sorted((key, describe(value)) for key, value in kwargs.items()))
+        described_kwargs = tuple((key, describe(kwargs[key])) for key in sorted(kwargs))
         refusal = describe.refusal
         call = OpCall(names[-1], tuple(describe.specs), described, described_kwargs)
         if len(names) > 1 and refusal is None:

@@ -17,17 +17,18 @@ def call(prefix: str, items: Sequence[str], suffix: str, depth: int) -> list[str
     joined = f"{inner}{', '.join(items)}"
     if len(joined) <= WIDTH:
         return [f"{pad}{prefix}(", joined, f"{pad}){suffix}"]
-    return [f"{pad}{prefix}(", *(f"{inner}{item}," for item in items), f"{pad}){suffix}"]
+    lines = [line for item in items for line in assign("", item, depth + 1, ",")]
+    return [f"{pad}{prefix}(", *lines, f"{pad}){suffix}"]
 
 
-def assign(target: str, value: str, depth: int) -> list[str]:
+def assign(target: str, value: str, depth: int, suffix: str = "") -> list[str]:
     """`target = value`, with the outermost call of `value` broken where the line is too long."""
-    line = f"{INDENT * depth}{target} = {value}" if target else f"{INDENT * depth}{value}"
+    line = f"{INDENT * depth}{f'{target} = ' if target else ''}{value}{suffix}"
     if len(line) <= WIDTH or not value.endswith(")") or "(" not in value:
         return [line]
     head, _, rest = value.partition("(")
     prefix = f"{target} = {head}" if target else head
-    return call(prefix, split_arguments(rest[:-1]), "", depth)
+    return call(prefix, split_arguments(rest[:-1]), suffix, depth)
 
 
 def split_arguments(text: str) -> list[str]:

@@ -102,8 +102,8 @@ class SimulatorFailed(HarvestError):
 
 
 class NotProved(HarvestError):
-    """T1 could not be shown at another problem size, because the op has none that gives the same source."""
+    """A tier stays open: the op has no other problem size, or a simulator stopped at what it does not know."""
 
     code = "HV613"
-    message = "no other problem size: {detail}"
-    advice = "the tier stays open; look at what ties the source to its size."
+    message = "not shown: {detail}"
+    advice = "the tier stays open; the reason says what ties the source to its size, or what is unknown."

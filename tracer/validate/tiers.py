@@ -96,7 +96,7 @@ def _scaled(folder: Folder) -> Scaled:
     found = folder.scaled
     if isinstance(found, Scaled):
         return found
-    raise NotProved(detail=str(found))
+    raise NotProved(detail=f"no other problem size gives the same source ({found})")
 
 
 def _on(stage: Any, cores: int) -> Any:

@@ -46,7 +46,6 @@ def triton_per_fused__softmax_0(
             tmp7 = tl.exp(tmp6)
             tmp11 = tmp11 + tl.sum(tl.where(r0_mask[None, :], tmp7, 0.0))
         for r0 in tl.range(0, r0_size, R0_BLOCK):
-            r0_mask = r0 + tl.arange(0, R0_BLOCK) < r0_size
             tmp0 = in0.load([x0, r0]).to(tl.float32)
             tmp6 = tmp0 - tmp5
             tmp7 = tl.exp(tmp6)

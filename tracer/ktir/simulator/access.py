@@ -142,12 +142,19 @@ def _maps(buffer: Buffer, offset: int, shape: Sequence[int], strides: Sequence[i
     return strided(buffer.writers, offset, shape, strides), strided(buffer.readers, offset, shape, strides)
 
 
+def _present(buffer: Buffer) -> None:
+    """Raise Fault KT304 where a trace needs elements of memory that was not given."""
+    if buffer.numel > buffer.data.numel():
+        raise Fault("KT304", f"the address depends on elements of {buffer.name}; pass the tensor")
+
+
 def read_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[int]) -> Tensor:
     """The elements of a box of the view, a copy where somebody may store there later."""
     if session.compat:
         return compat.read(view, lo, shape)
     check_box(view, lo, shape)
     buffer = view.buffer
+    _present(buffer)
     offset = view.address(lo)
     session.accessed(buffer, *span(offset, shape, view.strides))
     if not buffer.stored:
@@ -182,6 +189,7 @@ def addresses_of(view: View, points: np.ndarray) -> np.ndarray:
 def read_addresses(session: Session, view: View, flat: np.ndarray) -> Tensor:
     """The elements at these indices, which lie in the buffer, as a 1-D tensor."""
     buffer = view.buffer
+    _present(buffer)
     addresses = torch.from_numpy(np.array(flat))
     if len(flat):
         session.accessed(buffer, int(flat.min()), int(flat.max()))

@@ -132,14 +132,14 @@ class Compiler:
         """Emit one operation. Raises KtirError KT117 where it is not supported."""
         outer, self.current = self.current, op
         try:
+            if self.counts and not self.vector and op.name not in _CONTROL:
+                self.line(f"counts[{self.bind(op, 'op')}] += 1")
             if self.keep is not None and op not in self.keep and op.name not in _ALWAYS:
                 for result in op.results:
                     self.line(f"{self.define(result)} = None")
                 if not op.results:
                     self.line("pass")
                 return
-            if self.counts and op.name not in _CONTROL:
-                self.line(f"counts[{self.bind(op, 'op')}] += 1")
             emitter = EMITTERS.get(op.name)
             if emitter is not None:
                 emitter(self, op)

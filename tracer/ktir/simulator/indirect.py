@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import contains, evaluate, order_points, permutation, set_box, set_points
@@ -45,7 +46,7 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View,
         coordinates = []
         for axis, (indirect, map_) in enumerate(subscripts):
             values = [np.asarray(evaluate(e, dims), dtype=np.int64) for e in map_.results]
-            coordinates.append(_lookup(session, next(remaining), values, axis) if indirect else values[0])
+            coordinates.append(_lookup(session, op, next(remaining), values, axis) if indirect else values[0])
         addresses = np.broadcast_to(_addresses(view, coordinates, full), full)
         if box is not None and axes is not None:
             addresses = addresses.transpose(axes)
@@ -54,10 +55,13 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View,
     return build
 
 
-def _lookup(session: Any, view: View, coordinates: Sequence[np.ndarray], axis: int) -> np.ndarray:
+def _lookup(
+    session: Any, op: Operation, view: View, coordinates: Sequence[np.ndarray], axis: int
+) -> np.ndarray:
     """Elements of an index tensor at broadcast coordinates."""
     shape = np.broadcast_shapes(*(c.shape for c in coordinates))
     addresses = np.broadcast_to(_addresses(view, coordinates, shape), shape)
+    session.indexed(op, view, addresses.reshape(-1))
     found = read_addresses(session, view, addresses.reshape(-1))
     if found.is_floating_point():
         raise Fault("KT216", f"the index of axis {axis} is a float")

@@ -34,11 +34,11 @@ def run_cores(session: Session, arguments: Sequence[Any], counts: Any = None) ->
         session.core = core
         call = session.program.run
         x, y, z = session.coordinates(core)
-        results.append(_guarded(session, lambda c=call, i=(x, y, z): c(session, counts, *i, *arguments)))  # type: ignore[misc]
+        results.append(guarded(session, lambda c=call, i=(x, y, z): c(session, counts, *i, *arguments)))  # type: ignore[misc]
     return results
 
 
-def _guarded(session: Session, call: Callable[[], Any]) -> Any:
+def guarded(session: Session, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except Fault as fault:
@@ -73,7 +73,7 @@ def _run_together(session: Session, arguments: Sequence[Any], counts: Any) -> li
     def advance(core: int, value: Any) -> None:
         session.core = core
         try:
-            waiting[core] = _guarded(session, lambda: running[core].send(value))
+            waiting[core] = guarded(session, lambda: running[core].send(value))
         except StopIteration as stop:
             results[core] = stop.value
 
@@ -98,7 +98,7 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
         if core in done:
             continue
         session.core = core
-        members = _guarded(session, lambda p=produce: session.memberships(p))  # type: ignore[misc]
+        members = guarded(session, lambda p=produce: session.memberships(p))  # type: ignore[misc]
         consumers = session.consumers(op)
         groups = set(members.values()) | set(consumers.values())
         for group in groups:
@@ -128,7 +128,7 @@ def _fold(session: Session, request: Any, partials: dict[int, Any], core: int) -
             value = fold(value, partials[other])
         return value
 
-    return _guarded(session, run)
+    return guarded(session, run)
 
 
 def _deadlock(session: Session, waiting: dict[int, Any]) -> Diagnostic:

@@ -19,7 +19,7 @@ from tracer.ktir.simulator.compile import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.lanes import Lanes
-from tracer.ktir.simulator.memory import Buffer, Pointer, retyped, span
+from tracer.ktir.simulator.memory import Buffer, Pointer, View, retyped, span
 from tracer.target import SpyreTarget
 
 WARNINGS = {"KT208", "KT209", "KT217"}
@@ -72,10 +72,19 @@ class Session:
             frame = frame.f_back
         return self.program.ops.get(frame.f_lineno) if frame is not None else None
 
+    def indexed(self, op: Operation | None, view: View, flat: np.ndarray) -> None:
+        """Hook: elements of an index tensor were read while building a tile."""
+
     def direct(self, buffer: Buffer) -> bool:
         """Whether loads from the buffer need no tracking at all."""
         wide = buffer.numel * buffer.data.element_size() > self.target.span_bytes
-        return not self.compat and not buffer.stored and buffer.initialized and not (wide and self.sanitize)
+        absent = buffer.numel > buffer.data.numel()
+        return (
+            not (self.compat or absent)
+            and not buffer.stored
+            and buffer.initialized
+            and not (wide and self.sanitize)
+        )
 
     def accessed(self, buffer: Buffer, low: int, high: int) -> None:
         """Widen the span of addresses that the current core touches in a buffer; report one over the limit."""

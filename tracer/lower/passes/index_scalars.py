@@ -23,6 +23,8 @@ _ARITHMETIC = (
     "arith.muli",
     "arith.divsi",
     "arith.remsi",
+    "arith.divui",
+    "arith.remui",
     "arith.minsi",
     "arith.maxsi",
 )

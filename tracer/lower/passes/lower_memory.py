@@ -100,6 +100,8 @@ def _store(access: Access, view: SSAValue) -> None:
     emitter, tile, counts, skips = _tile(access, view)
     value = reshaped(emitter, access.source, _full_shape(access, shape))
     value = slice_of(emitter, value, skips, counts)
+    if value.name_hint is None and view.name_hint is not None:
+        value.name_hint = f"{view.name_hint}_value"
     emitter.insert(StoreOp(value, tile))
     erase(access)
 

@@ -82,14 +82,14 @@ class _Writer:
                     f"{axis.name}_index", f"{axis.name} + tl.arange(0, {block_text(axis, tiles.blocks)})"
                 )
         if not tiles.looped:
+            reductions = [s for s in tiles.kernel.body if isinstance(s, Reduce)]
             for axis in tiles.reduced:
-                self.reduced_index(axis, f"tl.arange(0, {block_text(axis, tiles.blocks)})")
+                self.reduced_index(axis, f"tl.arange(0, {block_text(axis, tiles.blocks)})", reductions)
 
-    def reduced_index(self, axis: Axis, index: str) -> None:
+    def reduced_index(self, axis: Axis, index: str, reductions: Sequence[Reduce]) -> None:
         if self.read_as_value(axis):
             self.let(f"{axis.name}_index", index)
             index = f"{axis.name}_index"
-        reductions = [s for s in self.tiles.kernel.body if isinstance(s, Reduce)]
         if any(axis in self.tiles.unsafe(r) for r in reductions):
             self.let(f"{axis.name}_mask", f"{index} < {size_name(axis)}")
 
@@ -137,7 +137,8 @@ class _Writer:
             block = block_text(axis, tiles.blocks)
             self.line(f"for {axis.name} in tl.range(0, {size_name(axis)}, {block}):")
             self.depth += 1
-            self.reduced_index(axis, axis.name if block == "1" else f"{axis.name} + tl.arange(0, {block})")
+            first = axis.name if block == "1" else f"{axis.name} + tl.arange(0, {block})"
+            self.reduced_index(axis, first, reductions)
         needed = self.cone([*reductions, *stores])
         for statement in tiles.kernel.body:
             if statement.name in needed and self.in_loop(statement):
