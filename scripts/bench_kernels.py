@@ -3,6 +3,7 @@
 Every text keeps to what the public text parser reads: no inline subscript arithmetic, no nested constants.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import math
@@ -16,7 +17,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Kernel:
-    """`args(seed)` are positional; `reference(args)` is what argument `output` must hold, in whole-array torch."""
+    """`args(seed)` are positional; `reference(args)` is what argument `output` must hold, in whole-array
+    torch.
+    """
 
     name: str
     text: str
@@ -44,14 +47,18 @@ def view(name: str, pointer: str, shape: tuple[int, ...], element: str = "f16") 
     )
 
 
-def load(name: str, base: str, at: str, shape: tuple[int, ...], of: tuple[int, ...], element: str = "f16") -> str:
+def load(
+    name: str, base: str, at: str, shape: tuple[int, ...], of: tuple[int, ...], element: str = "f16"
+) -> str:
     return (
         f"{access(name, base, at, shape, of, element)}\n%{name} = ktdp.load %{name}_tile : "
         f"!ktdp.access_tile<{ref(shape, 'index')}> -> tensor<{ref(shape, element)}>"
     )
 
 
-def store(value: str, base: str, at: str, shape: tuple[int, ...], of: tuple[int, ...], element: str = "f16") -> str:
+def store(
+    value: str, base: str, at: str, shape: tuple[int, ...], of: tuple[int, ...], element: str = "f16"
+) -> str:
     return (
         f"{access(value + '_out', base, at, shape, of, element)}\nktdp.store %{value}, %{value}_out_tile : "
         f"tensor<{ref(shape, element)}>, !ktdp.access_tile<{ref(shape, 'index')}>"
@@ -80,7 +87,9 @@ def cast(name: str, source: str, shape: tuple[int, ...], old: str, new: str) -> 
     return f"%{name} = arith.{op} %{source} : tensor<{ref(shape, old)}> to tensor<{ref(shape, new)}>"
 
 
-def reduce(name: str, source: str, init: str, combine: str, rows: int, columns: int, element: str = "f32") -> str:
+def reduce(
+    name: str, source: str, init: str, combine: str, rows: int, columns: int, element: str = "f32"
+) -> str:
     return (
         f"%{name} = linalg.reduce ins(%{source} : tensor<{ref((rows, columns), element)}>) outs(%{init} : "
         f"tensor<{ref((rows,), element)}>) dimensions = [1] (%{name}_in: {element}, %{name}_acc: {element}) {{\n"
@@ -238,7 +247,12 @@ def layernorm() -> Kernel:
     return Kernel(
         "layernorm",
         text,
-        lambda s: [half(*whole, seed=s), half(*tile, seed=s + 1), half(*tile, seed=s + 2), torch.zeros(whole).half()],
+        lambda s: [
+            half(*whole, seed=s),
+            half(*tile, seed=s + 1),
+            half(*tile, seed=s + 2),
+            torch.zeros(whole).half(),
+        ],
         reference,
         3,
         1e-2,
@@ -341,7 +355,9 @@ def rope() -> Kernel:
         "x cosines sines out",
         [cores],
         "%core = ktdp.get_compute_tile_id : index",
-        constants(c0=0, middle=width // 2, tiles=rows // tile_rows, cores=cores, size=tile_rows, length=length),
+        constants(
+            c0=0, middle=width // 2, tiles=rows // tile_rows, cores=cores, size=tile_rows, length=length
+        ),
         view("vx", "x", whole),
         view("vcos", "cosines", table),
         view("vsin", "sines", table),
@@ -447,7 +463,8 @@ def paged_attention() -> Kernel:
     def args(s: int) -> list[Any]:
         table = torch.randperm(pages, generator=torch.Generator().manual_seed(s))[:used].int()
         return [
-            half(*query, seed=s), half(*cache, seed=s + 1), half(*cache, seed=s + 2), table, torch.zeros(query).half(),
+            half(*query, seed=s), half(*cache, seed=s + 1), half(*cache, seed=s + 2), table,
+            torch.zeros(query).half(),
         ]  # fmt: skip
 
     def reference(a: list[Any]) -> Tensor:

@@ -1,10 +1,12 @@
-"""Time the simulator on seven kernels beside whole-array torch and, where it is importable, the public simulator.
+"""Time the simulator on seven kernels beside whole-array torch and, where it is importable, the public
+simulator.
 
     python scripts/bench_simulator.py [--only NAME ...] [--repeat N] [--no-public] [--json]
 
 Each kernel is compiled once and checked against its reference before it is timed; the best of N runs counts.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import argparse
@@ -88,9 +90,13 @@ def main() -> None:
     if options.json:
         json.dump(rows, sys.stdout, indent=2)
         return
-    print(f"{'kernel':<16} {'ours':>10} {'first run':>10} {'unchecked':>10} {'torch':>10} {'x torch':>8} {'public':>10} {'speed-up':>9}")
+    print(
+        f"{'kernel':<16} {'ours':>10} {'first run':>10} {'unchecked':>10} {'torch':>10} {'x torch':>8} {'public':>10} {'speed-up':>9}"
+    )
     for r in rows:
-        shown = f"{r['public']:>10.4f} {r['public'] / r['ours']:>8.1f}x" if r["public"] else f"{'-':>10} {'-':>9}"
+        shown = (
+            f"{r['public']:>10.4f} {r['public'] / r['ours']:>8.1f}x" if r["public"] else f"{'-':>10} {'-':>9}"
+        )
         print(
             f"{r['kernel']:<16} {r['ours']:>10.4f} {r['first']:>10.4f} {r['unchecked']:>10.4f} {r['torch']:>10.4f} "
             f"{r['ours'] / r['torch']:>8.1f} {shown}"

@@ -154,7 +154,7 @@ def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool)
     from tracer.report.progress import ProgressPrinter
 
     # A request to end is as good as Ctrl-C: what is finished is kept.
-    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)
     errors = Console(stderr=True)
     reports: list[Report] = []
     codes: list[int] = []
@@ -181,6 +181,10 @@ def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool)
     if reports and not quiet and not as_json:
         Console().print(report.table(reports))
     return _worst(codes)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _code(report: Report) -> int:

@@ -1,4 +1,5 @@
-"""What generated folders import: stages and launchers, inputs, the two halves of an oracle, and the checks."""
+"""What generated folders import: stages and launchers, inputs, the two halves of an oracle, and the
+checks."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def folder(file: str) -> Folder:
 def check_triton(folder: Folder, *, full_size: bool = False) -> None:
     """T0: the Triton kernels, run in Triton's interpreter, equal the PyTorch oracle.
 
-    An op whose buffers are huge is run at a reduced problem size unless `full_size`. Raises a HarvestError HV6xx.
+    An op whose buffers are huge is run at a reduced problem size unless `full_size`. Raises a HarvestError
+    HV6xx.
     """
     from tracer.validate import tiers
 
@@ -54,7 +56,8 @@ def check_ktir(folder: Folder, *, full_size: bool = False) -> None:
 
 
 def check_negative_controls(folder: Folder) -> None:
-    """Wrong results fail the same comparison: zeros, nothing written, an operand ignored, half a reduction."""
+    """Wrong results fail the same comparison: zeros, nothing written, an operand ignored, half a
+    reduction."""
     from tracer.validate import tiers
 
     tiers.check_controls(folder)

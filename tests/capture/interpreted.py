@@ -104,6 +104,11 @@ CALLS = {
         (spec(1, 2, 6, 8), spec(1, 2, 9, 8)),
         (R(0), R(1), R(1)),
     ),
+    "gru": OpCall(
+        "torch.gru",
+        (spec(3, 2, 8), spec(1, 2, 8), spec(24, 8), spec(24)),
+        (R(0), R(1), [R(2), R(2), R(3), R(3)], True, 1, 0.0, False, False, False),
+    ),
     "conv1d": conv("conv1d", spec(1, 4, 20), spec(8, 4, 3), (2,), (1,)),
     "conv1d grouped": conv("conv1d", spec(2, 4, 20), spec(8, 2, 3), (1,), (1,), (2,), 2),
     "conv1d depthwise": conv("conv1d", spec(1, 4, 20), spec(4, 1, 3), (1,), (0,), (1,), 4),
@@ -140,6 +145,11 @@ def _rsqrt(x):
 
 
 @triton.jit
+def _tanh(x):
+    return 1.0 - 2.0 / (tl.exp(2.0 * x) + 1.0)
+
+
+@triton.jit
 def _max2(x, dim):
     return tl.max(x, dim)
 
@@ -149,7 +159,7 @@ def _any(x, dim):
     return tl.max(x.to(tl.int32), dim) != 0
 
 
-LIBDEVICE = types.SimpleNamespace(exp=_exp, rsqrt=_rsqrt)
+LIBDEVICE = types.SimpleNamespace(exp=_exp, rsqrt=_rsqrt, tanh=_tanh)
 
 
 @triton.jit

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tracer.capture import capture, missing_names
-from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, MovedNames
+from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, MovedNames, RandomOp
 from tracer.capture.inductor import PRIVATE_NAMES
 from tracer.models.op_call import OpCall, TensorRef, TensorSpec
 from tracer.target import SpyreTarget
@@ -161,9 +161,17 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
 
 
 def test_library_calls_are_named() -> None:
-    with pytest.raises(ExternKernel, match="aten._linalg_svd") as caught:
+    with pytest.raises(ExternKernel, match=r"aten\._linalg_svd") as caught:
         capture(OpCall("torch.linalg.svd", (spec(8, 8, dtype="torch.float32"),), (R(0),)))
     assert caught.value.code == "HV201"
+
+
+def test_random_numbers_are_refused() -> None:
+    with pytest.raises(RandomOp, match=r"aten\.bernoulli"):
+        capture(OpCall("torch.nn.functional.dropout", (spec(8),), (R(0),)))
+    with pytest.raises(RandomOp):
+        capture(OpCall("torch.rand", (), (3,)))
+    assert capture(OpCall("torch.nn.functional.dropout", (spec(8),), (R(0), 0.5, False))).kernels == ()
 
 
 def test_data_dependent_shapes_are_refused() -> None:
@@ -184,7 +192,7 @@ def test_a_moved_name_is_named() -> None:
     gone = "torch._inductor.graph:GraphLowering.gone"
     with mock.patch.dict(PRIVATE_NAMES, {gone: "a test"}):
         assert missing_names() == [gone]
-        with pytest.raises(MovedNames, match="GraphLowering.gone"):
+        with pytest.raises(MovedNames, match=r"GraphLowering\.gone"):
             capture(SILU)
 
 

@@ -32,7 +32,7 @@ def errors() -> dict[str, float | str]:
 
 @pytest.mark.parametrize("name", names())
 def test_kernels_round_once(errors: dict[str, float | str], name: str) -> None:
-    """One rounding of the exact result is half a unit; reductions in float32 add far less than another half."""
+    """One rounding is half a unit; reductions in float32 add far less than another half."""
     error = errors[name]
     assert isinstance(error, float), error
     assert error <= 1.0

@@ -1,4 +1,5 @@
 """KTIR texts that several tests run, as fixtures that return builders."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Exact arithmetic: widths, signs, rounding, casts, constants. Each case is one that the public tool gets wrong."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Inter-tile produce and reduce: groups, participants, order, deadlock."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

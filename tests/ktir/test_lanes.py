@@ -1,4 +1,5 @@
 """Lanes give the bits that running core by core gives, and give way wherever cores or iterations might meet."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

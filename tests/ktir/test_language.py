@@ -1,4 +1,5 @@
 """What the text may look like, and what is said about text that is wrong."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

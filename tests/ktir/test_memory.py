@@ -1,4 +1,5 @@
 """Views, tiles, orders, scratchpads, races: the right value, or a finding with its code and place."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tracer.ktir.simulator import Module
 BLOCKS = st.sampled_from([1, 2, 4, 8, 16])
 WIDE = st.sampled_from([8, 16, 32])
 relaxed = settings(
-    max_examples=12,
+    max_examples=5,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from tracer.ktir.simulator import Module
 from tracer.lower.lowering import lower_source
 
 SOURCE = """@triton.jit
@@ -80,3 +82,21 @@ def test_no_else_no_calls_no_multiple_results(lowered):
     assert "call" not in found
     assert ":2 =" not in found
     assert "loc(" not in found
+
+
+COORDINATES = """@triton.jit
+def rows(out_ptr0, x0_size, CORES: tl.constexpr):
+    out0 = tl.make_tensor_descriptor(out_ptr0, shape=[x0_size, 5], strides=[5, 1], block_shape=[1, 8])
+    for tile in tl.range(tl.program_id(0), x0_size, CORES):
+        x0 = tile.to(tl.int64) * 3
+        out0.store([tile, 0], tl.zeros([1, 8], tl.int64) + x0)
+"""
+
+
+def test_coordinates_as_wide_values(in_order):
+    types = {"out_ptr0": "*i64", "x0_size": "i32", "CORES": "constexpr"}
+    found = lower_source(COORDINATES, "rows", types, {"x0_size": 9, "CORES": 4}, 4).text
+    in_order(found, "arith.muli %tile", "arith.index_cast", "tensor.splat", "tensor<1x5xi32>", "arith.extsi")
+    output = torch.zeros(9, 5, dtype=torch.int64)
+    result = Module.parse(found).function("rows").run([output]).outputs[0]
+    assert torch.equal(result, (torch.arange(9) * 3)[:, None].expand(9, 5))

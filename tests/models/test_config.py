@@ -98,7 +98,7 @@ def test_bytes_that_are_no_text_are_malformed(tmp_path: Path) -> None:
 
 def test_remote_code_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"model_type": "own", "auto_map": {"AutoConfig": "configuration_own.OwnConfig"}})
-    with pytest.raises(RemoteCode, match="configuration_own.OwnConfig"):
+    with pytest.raises(RemoteCode, match=r"configuration_own\.OwnConfig"):
         resolve(str(tmp_path), offline=True)
 
 

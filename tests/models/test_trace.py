@@ -65,11 +65,25 @@ def test_an_encoder_decoder_decodes_against_two_caches(traces: dict[str, Trace])
 def test_a_tower_that_text_does_not_reach_is_a_phase() -> None:
     data = {
         "model_type": "llava",
-        "text_config": {"model_type": "llama", "hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 2,
-                        "num_key_value_heads": 2, "num_hidden_layers": 1, "vocab_size": 99},
-        "vision_config": {"model_type": "clip_vision_model", "hidden_size": 16, "intermediate_size": 16,
-                          "num_attention_heads": 2, "num_hidden_layers": 2, "image_size": 28, "patch_size": 14},
-    }  # fmt: skip
+        "text_config": {
+            "model_type": "llama",
+            "hidden_size": 32,
+            "intermediate_size": 32,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 2,
+            "num_hidden_layers": 1,
+            "vocab_size": 99,
+        },
+        "vision_config": {
+            "model_type": "clip_vision_model",
+            "hidden_size": 16,
+            "intermediate_size": 16,
+            "num_attention_heads": 2,
+            "num_hidden_layers": 2,
+            "image_size": 28,
+            "patch_size": 14,
+        },
+    }
     found = trace(ModelConfig("tiny-llava", data, "path"))
     assert found.phases == ("prefill", "decode", "model.vision_tower")
     assert any(op.phases == ("model.vision_tower",) and op.call.name.endswith("conv2d") for op in found.ops)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 import pytest
@@ -18,6 +19,8 @@ from tracer.rewrite.axes import Axis, refine
 from tracer.rewrite.contract import form_contractions
 from tracer.rewrite.ir import Index, Kernel, Load, Range, Store
 from tracer.rewrite.parse import parse
+from tracer.rewrite.parse.expressions import Expressions
+from tracer.rewrite.parse.state import State
 from tracer.rewrite.simplify import simplify
 from tracer.rewrite.types import from_torch
 
@@ -75,7 +78,7 @@ def refined() -> Callable[..., Refined]:
 
 @pytest.fixture(scope="session")
 def indexed() -> Callable[..., Refined]:
-    """`indexed({"x": 24, "r0": 8}, "x % 4", ...)`: axes and IR of a kernel with one load per index expression.
+    """`indexed({"x": 24, "r0": 8}, "x % 4", ...)`: axes and IR of a kernel, one load per expression.
 
     The last expression is a store. `//` and `%` are the digits that Inductor writes.
     """
@@ -88,14 +91,9 @@ def indexed() -> Callable[..., Refined]:
 
 def kernel_of(ranges: dict[str, int], *expressions: str) -> Kernel:
     """IR of a kernel that loads at each expression and stores the first value at the last."""
-    from tracer.rewrite.parse.expressions import Expressions
-    from tracer.rewrite.parse.state import State
-
     symbols = {name: sympy.Symbol(name, integer=True, nonnegative=True) for name in ranges}
     state = State(params={}, source=[], scope=dict(symbols))
     evaluate = Expressions(state)
-    import ast
-
     indices = [evaluate.index(ast.parse(text, mode="eval").body) for text in expressions]
     loads = [Load(f"tmp{i}", "in_ptr0", index, "float32") for i, index in enumerate(indices[:-1])]
     body = (*loads, Store("out_ptr0", indices[-1], "tmp0"))

@@ -89,7 +89,10 @@ def value(name: str, index: str) -> Index:
 
 
 def test_an_asserted_value_has_its_bound():
-    assert shown(access("4*tmp0 + x1", bounds={"tmp0": 50}).dims) == ["4 * (0 + tmp0) < 50", "1 * (0 + x1) < 4"]
+    assert shown(access("4*tmp0 + x1", bounds={"tmp0": 50}).dims) == [
+        "4 * (0 + tmp0) < 50",
+        "1 * (0 + x1) < 4",
+    ]
 
 
 def test_an_unasserted_value_stays_inside_the_next_wider_dim():
@@ -146,6 +149,13 @@ def test_dims_of_block_1_are_joined_where_a_descriptor_has_too_few():
     assert (joined.stride, joined.steps) == (1, ((X0, 1000), (X1, 100), (X2, 10), (R0, 1)))
     assert joined.start == 220
     assert joined.size == 220 + 5 * 1000 + 3 * 100 + 2 * 10 + 7 + 1
+
+
+def test_padding_lanes_never_lie_in_joined_dims():
+    found = access("10*x0 + x1")
+    joined = replace(found, dims=(Dim(1, extent=54, steps=((X0, 10), (X1, 1))),))
+    assert not joined.open_last
+    assert access("10*x0 + 3").open_last
 
 
 def test_too_many_index_values_are_refused():

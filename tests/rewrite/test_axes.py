@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+import sympy
+
+from tracer.rewrite.axes import lift_opaque
+from tracer.rewrite.ir import Index, Load
 
 CASES = {
     # one range that every access walks contiguously stays one axis
@@ -61,9 +67,6 @@ def test_axes(name: str, indexed, shown):
 
 
 def test_lifted_terms_become_values(indexed):
-    from tracer.rewrite.axes import lift_opaque
-    from tracer.rewrite.ir import Index, Load
-
     _, kernel = indexed({"x": 24}, "7 * (x % 5) + 3", "x")
     body = lift_opaque(kernel).body
     assert isinstance(body[0], Index)
@@ -73,12 +76,6 @@ def test_lifted_terms_become_values(indexed):
 
 
 def test_falling_values_are_lifted_to_rise(indexed):
-    from dataclasses import replace
-
-    import sympy
-
-    from tracer.rewrite.axes import lift_opaque
-
     _, kernel = indexed({"x": 24}, "x", "x")
     load = replace(kernel.body[0], index=9 - 2 * sympy.Symbol("tmp7", integer=True))
     lifted = lift_opaque(kernel.with_body((load, *kernel.body[1:]))).body

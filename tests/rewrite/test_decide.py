@@ -13,7 +13,7 @@ x0 = X0.symbol
 
 
 def decided(op: str, limit: int, dtype: str = "index") -> Operand:
-    """What `where(x0 op limit, 1.0, 2.0)` is stored as; `dtype` other than `index` compares a loaded value."""
+    """What `where(x0 op limit, 1.0, 2.0)` is stored as; a `dtype` compares a loaded value instead."""
     left = Index("tmp0", x0, "int32") if dtype == "index" else Load("tmp0", "in_ptr0", x0, dtype)
     body = (
         left,

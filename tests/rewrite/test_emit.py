@@ -1,4 +1,4 @@
-"""The text of generated kernels, one golden file for every form: `pytest --snapshot-update` writes them anew."""
+"""The text of generated kernels, one golden file for every form (`pytest --snapshot-update` renews them)."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "bool_input": (torch.where, (tensor(12, 12, dtype=BOOL), tensor(12, 12), tensor(12, 12))),
     "arange": (lambda: torch.arange(3, 4000, 4), ()),
     "constant": (lambda: torch.zeros(1, 8, 2048, 128, dtype=torch.float16), ()),
+    "cross_entropy": (F.cross_entropy, (tensor(4, 33, dtype=SINGLE), tensor(4, dtype=LONG))),
     "rank_six": (lambda x: x.permute(5, 2, 0, 3, 1, 4).contiguous(), (tensor(2, 3, 2, 3, 2, 3),)),
 }
 
@@ -112,3 +113,8 @@ def test_all_memory_goes_through_descriptors(name: str, rewritten: Callable):
         called = {ast.unparse(n.func) for n in ast.walk(ast.parse(kernel.source)) if isinstance(n, ast.Call)}
         assert "tl.make_tensor_descriptor" in called
         assert not called & {"tl.load", "tl.store", "tl.make_block_ptr", "tl.num_programs"}
+
+
+def test_no_scalar_is_reduced(rewritten: Callable):
+    source = rewritten(F.cross_entropy, *CASES["cross_entropy"][1])[-1].source
+    assert "tmp17 = tmp17 + tmp13" in source

@@ -17,6 +17,7 @@ TRUE, FALSE = Const(True, "int1"), Const(False, "int1")
         ("lt", (ONE, TWO), TRUE),
         ("and", (TRUE, FALSE), FALSE),
         ("minimum", (ONE, TWO), Const(1, "int64")),
+        ("signbit", (Const(-0.0, "float32"),), TRUE),
         ("where", (TRUE, "tmp0", "tmp1"), "tmp0"),
         ("where", (FALSE, "tmp0", HALF), HALF),
     ],

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import sympy
 import torch
 import torch.nn.functional as F  # noqa: N812
+
+from tracer.rewrite.access import accesses_of
+from tracer.rewrite.axes import Axis
+from tracer.rewrite.ir import Const, Kernel, Load
+from tracer.rewrite.padding import zero_padded
 
 X = torch.empty(4, 100, dtype=torch.float16)
 
@@ -61,13 +67,6 @@ def test_a_contraction_needs_a_mask_only_where_an_operand_is_computed(source_of:
 
 
 def test_a_masked_load_with_another_fill_is_not_zero_in_the_padding(refined: Callable):
-    import sympy
-
-    from tracer.rewrite.access import accesses_of
-    from tracer.rewrite.axes import Axis
-    from tracer.rewrite.ir import Const, Kernel, Load
-    from tracer.rewrite.padding import zero_padded
-
     r0 = Axis("r0", 8, True)
     flag = Load("tmp0", "in_ptr1", sympy.Integer(0), "int1")
     memory, numel = {"in_ptr0": "float16", "in_ptr1": "int1"}, {"in_ptr0": 8, "in_ptr1": 1}

@@ -177,7 +177,11 @@ def test_a_loop_that_ends_in_another_reduction_is_refused():
 @pytest.mark.parametrize(
     ("body", "error", "line"),
     [
-        ("tl.atomic_add(out_ptr0 + (x0), 1.0, xmask)", AtomicStore, "tl.atomic_add(out_ptr0 + (x0), 1.0, xmask)"),
+        (
+            "tl.atomic_add(out_ptr0 + (x0), 1.0, xmask)",
+            AtomicStore,
+            "tl.atomic_add(out_ptr0 + (x0), 1.0, xmask)",
+        ),
         ("tmp0 = tl.rand(3, x0)", RandomNumbers, "tmp0 = tl.rand(3, x0)"),
         ("tl.store(out_ptr0 + (x0), tmp7, xmask)", UndefinedValue, "tl.store(out_ptr0 + (x0), tmp7, xmask)"),
         ("tmp0 = libdevice.lgamma(1.0)", UnsupportedOperation, "tmp0 = libdevice.lgamma(1.0)"),

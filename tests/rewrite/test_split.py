@@ -59,7 +59,9 @@ def test_wrap_around_is_cut_where_it_wraps(regions):
 
 def test_no_region_computes_with_a_wrapped_index(regions):
     found = regions(lambda x: x.roll(3, 1), torch.empty(4, 20))
-    assert not any(isinstance(s, Index) for _, kernel in found for s in kernel.body if s.name.startswith("tmp_i"))
+    assert not any(
+        isinstance(s, Index) for _, kernel in found for s in kernel.body if s.name.startswith("tmp_i")
+    )
 
 
 def test_regions_cover_the_axis(regions):

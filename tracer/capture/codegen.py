@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from tracer.capture import inductor
 from tracer.capture.decompositions import table
-from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, LayoutMismatch, UnknownBuffer
+from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, LayoutMismatch, RandomOp, UnknownBuffer
 from tracer.capture.kernel import Buffer, CapturedKernel, CapturedOp
 from tracer.errors import HarvestError
 from tracer.models.op_call import OpCall, TensorSpec
@@ -33,6 +34,7 @@ def capture(call: OpCall, target: SpyreTarget = SPYRE) -> CapturedOp:
     Raises:
         ExternKernel: Inductor would call a library.
         DataDependent: the result's shape depends on values.
+        RandomOp: the op draws random numbers.
         CodegenFailure: Inductor raised.
         MovedNames: the installed PyTorch is not the pinned one.
     """
@@ -68,6 +70,7 @@ def _capture(call: OpCall, generated: inductor.Generated) -> CapturedOp:
         fresh = [index for index, result in enumerate(results) if result.source is None]
         inputs = empty_tensors(call.tensors)
         graph_module = _aten_graph(call, inputs, fresh)
+    _refuse_random(graph_module)
     specs = [results[index].spec for index in fresh]
     output = graph_module.graph.output_node()
     output.meta["user_visible_output_idxs"] = list(range(len(fresh)))
@@ -101,9 +104,35 @@ def _aten_graph(call: OpCall, inputs: list[torch.Tensor], fresh: list[int]) -> t
         leaves = [leaf for leaf in tree_leaves(replay(call, tensors)) if isinstance(leaf, torch.Tensor)]
         return [leaves[index] for index in fresh]
 
-    functional = torch.func.functionalize(run, remove="mutations")
+    functional: Callable[..., Any] = torch.func.functionalize(run, remove="mutations")
     with sdpa_kernel(SDPBackend.MATH):
-        return make_fx(lambda *tensors: functional(*tensors), decomposition_table=table())(*inputs)
+        graph_module = make_fx(lambda *tensors: functional(*tensors), decomposition_table=table())(*inputs)
+        if _mutates_intermediates(graph_module):
+            # Some decompositions work in place themselves.
+            functional = torch.func.functionalize(graph_module, remove="mutations")
+            graph_module = make_fx(lambda *tensors: functional(*tensors))(*inputs)
+    return graph_module
+
+
+def _mutates_intermediates(graph_module: torch.fx.GraphModule) -> bool:
+    return any(
+        isinstance(node.target, torch._ops.OpOverload)
+        and node.target._schema.is_mutable
+        and node.target is not torch.ops.aten.copy_.default
+        for node in graph_module.graph.nodes
+    )
+
+
+def _refuse_random(graph_module: torch.fx.GraphModule) -> None:
+    random = sorted(
+        {
+            str(node.target)
+            for node in graph_module.graph.nodes
+            if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        }
+    )
+    if random:
+        raise RandomOp(aten_ops=", ".join(random))
 
 
 def _lower(graph_module: torch.fx.GraphModule, inputs: list[torch.Tensor], mode: FakeTensorMode) -> Any:

@@ -1,4 +1,4 @@
-"""Read an existing Inductor `output_code.py` (from TORCH_COMPILE_DEBUG=1 on any machine) without running it."""
+"""Read an existing Inductor `output_code.py` (from TORCH_COMPILE_DEBUG=1 anywhere) without running it."""
 
 from __future__ import annotations
 

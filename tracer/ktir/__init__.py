@@ -2,7 +2,8 @@
 
 Public:
 
-* `tracer.ktir.dialect` - op classes, types and attributes for whoever builds KTIR (`context()` knows them all);
+* `tracer.ktir.dialect` - op classes, types and attributes for whoever builds KTIR (`context()` knows them
+  all);
 * `tracer.ktir.text` - `parse(text, filename) -> ModuleOp` and `print_module(module) -> str`;
 * `tracer.ktir.verifier` - `verify(module) -> list[Diagnostic]`, `public_parser_findings(module)`;
 * `tracer.ktir.simulator` - `Module.parse(...).function(name).run(args) -> Result`;

@@ -61,7 +61,9 @@ def box_set(shape: Sequence[int]) -> AffineSet:
 
 
 def linear(expr: AffineExpr) -> Linear | None:
-    """The linear form of `expr`, or None where it has `mod`, `floordiv`, `ceildiv` or a product of variables."""
+    """The linear form of `expr`, or None where it has `mod`, `floordiv`, `ceildiv` or a product of
+    variables.
+    """
     match expr:
         case AffineConstantExpr():
             return Linear(expr.value, (), ())
@@ -105,7 +107,9 @@ def _scale(a: Linear, factor: int) -> Linear:
 
 @lru_cache(maxsize=4096)
 def set_box(points: AffineSet, symbols: tuple[int, ...] = ()) -> Box | None:
-    """The box that equals `points` for these symbol values, or None where it is no bounded axis-aligned box."""
+    """The box that equals `points` for these symbol values, or None where it is no bounded
+    axis-aligned box.
+    """
     lo: list[int | None] = [None] * points.num_dims
     hi: list[int | None] = [None] * points.num_dims
     for constraint in points.constraints:
@@ -240,7 +244,9 @@ def set_points(points: AffineSet, symbols: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def order_points(points: np.ndarray, order: AffineMap) -> np.ndarray:
-    """`points` sorted by the image of `order`, rightmost result fastest (RFC 0682's meaning of an order map)."""
+    """`points` sorted by the image of `order`, rightmost result fastest (RFC 0682's meaning of an order
+    map).
+    """
     if order == AffineMap.identity(order.num_dims):
         return points
     keys = [np.broadcast_to(evaluate(e, list(points.T)), (len(points),)) for e in order.results]

@@ -1,11 +1,12 @@
 """`arith` operations whose condition or result may be a tensor of i1, which xDSL's own do not allow."""
 
+# ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -18,6 +19,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 
 class _CompareOp(IRDLOperation):
@@ -36,25 +38,43 @@ class _CompareOp(IRDLOperation):
             operands=[lhs, rhs], result_types=[_truth_type(lhs.type)], properties={"predicate": code}
         )
 
+    def verify_(self) -> None:
+        if self.lhs.type != self.rhs.type:
+            raise VerifyException(f"compares {self.lhs.type} with {self.rhs.type}")
+        if self.result.type != _truth_type(self.lhs.type):
+            raise VerifyException(f"the result of comparing {self.lhs.type} is {_truth_type(self.lhs.type)}")
+        if not 0 <= self.predicate.value.data < len(self.PREDICATES):
+            raise VerifyException(f"unknown predicate {self.predicate.value.data}")
+
     @property
     def word(self) -> str:
         """The predicate as it is spelled."""
         return self.PREDICATES[self.predicate.value.data]
 
     @classmethod
-    def parse(cls, parser: Parser) -> Operation:
+    def parse(cls, parser: Parser) -> Self:
+        place = parser.pos
         predicate = parser.parse_identifier()
+        if predicate not in cls.PREDICATES:
+            parser.raise_error(f"unknown predicate {predicate}", place, parser.pos)
         parser.parse_punctuation(",")
         lhs = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         rhs = parser.parse_unresolved_operand()
         if parser.parse_optional_keyword("fastmath"):
-            parser.parse_attribute()
-        parser.parse_optional_attr_dict()
+            parser.parse_punctuation("<")
+            parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_identifier)
+            parser.parse_punctuation(">")
+        attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         kind = parser.parse_type()
-        operands = [parser.resolve_operand(lhs, kind), parser.resolve_operand(rhs, kind)]
-        return cls(*operands, predicate)
+        code = IntegerAttr(cls.PREDICATES.index(predicate), i64)
+        return cls.build(
+            operands=[parser.resolve_operand(lhs, kind), parser.resolve_operand(rhs, kind)],
+            result_types=[_truth_type(kind)],
+            properties={"predicate": code},
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.word}, ")
@@ -127,20 +147,27 @@ class SelectOp(IRDLOperation):
     def __init__(self, cond: SSAValue, lhs: SSAValue, rhs: SSAValue):
         super().__init__(operands=[cond, lhs, rhs], result_types=[lhs.type])
 
+    def verify_(self) -> None:
+        if not self.lhs.type == self.rhs.type == self.result.type:
+            raise VerifyException("both values and the result of arith.select have one type")
+        condition = self.cond.type
+        if condition != i1 and condition != _truth_type(self.result.type):
+            raise VerifyException(f"a condition {condition} cannot select {self.result.type}")
+
     @classmethod
-    def parse(cls, parser: Parser) -> SelectOp:
-        names = []
-        for _ in range(3):
+    def parse(cls, parser: Parser) -> Self:
+        names = [parser.parse_unresolved_operand()]
+        for _ in range(2):
+            parser.parse_punctuation(",")
             names.append(parser.parse_unresolved_operand())
-            parser.parse_optional_punctuation(",")
-        parser.parse_optional_attr_dict()
+        attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         kind = parser.parse_type()
         cond: Attribute = IntegerType(1)
         if parser.parse_optional_punctuation(","):
             cond, kind = kind, parser.parse_type()
         operands = [parser.resolve_operand(n, t) for n, t in zip(names, (cond, kind, kind), strict=True)]
-        return cls(*operands)
+        return cls.build(operands=operands, result_types=[kind], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -162,6 +189,12 @@ class CastOp(IRDLOperation):
 
     def __init__(self, source: SSAValue, kind: Attribute):
         super().__init__(operands=[source], result_types=[kind])
+
+    def verify_(self) -> None:
+        source, result = self.source.type, self.result.type
+        shapes = [t.get_shape() if isinstance(t, TensorType) else None for t in (source, result)]
+        if shapes[0] != shapes[1]:
+            raise VerifyException(f"{source} and {result} differ in shape")
 
 
 def _cast(name: str) -> type[CastOp]:

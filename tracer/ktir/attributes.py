@@ -1,5 +1,6 @@
 """Types and attributes of the `ktdp` dialect."""
 
+# ruff: noqa: D102 - parse_parameters, print_parameters and verify are what xDSL asks for
 from __future__ import annotations
 
 from abc import ABC
@@ -67,7 +68,9 @@ class AccessTileType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class TileFutureType(ParametrizedAttribute, TypeAttribute):
-    """`!ktdp.tile_future<tensor<1x128xf16>, groups = affine_set<(g) : (g == 0)>>`: partials of groups of cores."""
+    """`!ktdp.tile_future<tensor<1x128xf16>, groups = affine_set<(g) : (g == 0)>>`: partials of groups of
+    cores.
+    """
 
     name = "ktdp.tile_future"
     partial: Attribute = param_def()
@@ -157,7 +160,7 @@ class RuntimeArgType(ParametrizedAttribute, TypeAttribute):
 class MemorySpace(ParametrizedAttribute, ABC):
     """What both spellings share: a kind and, for a scratchpad, the core it belongs to."""
 
-    kind: StringAttr = param_def()
+    kind: StringAttr = param_def()  # type: ignore[assignment]
     core: IntAttr = param_def()
 
     KINDS: ClassVar[tuple[str, ...]] = ()

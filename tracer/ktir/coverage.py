@@ -1,8 +1,9 @@
-"""Which elements a function reads and writes, over all cores and loop iterations, without running its arithmetic.
+"""Which elements a function reads and writes, over all cores and loop iterations, without running its
+arithmetic.
 
-Accesses are kept as boxes of the views they go through. Where all accesses of an argument go through views of one
-layout, questions are answered on the grid that the boxes' edges cut out; only mixed layouts and indirect accesses
-need a map of single elements.
+Accesses are kept as boxes of the views they go through. Where all accesses of an argument go through
+views of one layout, questions are answered on the grid that the boxes' edges cut out; only mixed layouts
+and indirect accesses need a map of single elements.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _UNBOUNDED = 1 << 62
 
 @dataclass(frozen=True)
 class Missing:
-    """Elements that a question found: how many, and the coordinates of the first. False where there are none."""
+    """Elements that a question found: how many, and the coordinates of the first. False where there are
+    none.
+    """
 
     count: int
     first: tuple[int, ...] | None
@@ -49,7 +52,9 @@ class Missing:
 
 @dataclass
 class AccessMap:
-    """Accesses to one argument: boxes by view geometry (offset, sizes, strides), and single element indices."""
+    """Accesses to one argument: boxes by view geometry (offset, sizes, strides), and single
+    element indices.
+    """
 
     boxes: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Boxes] = field(default_factory=dict)
     points: list[np.ndarray] = field(default_factory=list)
@@ -71,7 +76,9 @@ class AccessMap:
     def counts(
         self, shape: Sequence[int], stride: Sequence[int]
     ) -> tuple[np.ndarray, list[np.ndarray]] | None:
-        """Accesses per cell and the cells' extents per axis, where one view layout equals `shape` and `stride`."""
+        """Accesses per cell and the cells' extents per axis, where one view layout equals `shape` and
+        `stride`.
+        """
         if self.points or len(self.boxes) != 1:
             return None
         ((offset, sizes, strides),) = self.boxes
@@ -99,7 +106,9 @@ class AccessMap:
                 start = offset + sum(b * s for b, s in zip(lo, strides, strict=True))
                 _bump(out, start, extent, strides)
         for addresses in self.points:
-            out.index_add_(0, torch.from_numpy(np.array(addresses)), torch.ones(len(addresses), dtype=torch.int16))
+            out.index_add_(
+                0, torch.from_numpy(np.array(addresses)), torch.ones(len(addresses), dtype=torch.int16)
+            )
         return out
 
     def reach(self) -> int:
@@ -197,7 +206,9 @@ def coordinates(address: int, shape: Sequence[int], stride: Sequence[int]) -> tu
 
 @dataclass
 class Coverage:
-    """Reads and writes by argument position. Shapes and strides are those of the argument's tensor, in elements."""
+    """Reads and writes by argument position. Shapes and strides are those of the argument's tensor, in
+    elements.
+    """
 
     reads: dict[int, AccessMap] = field(default_factory=dict)
     writes: dict[int, AccessMap] = field(default_factory=dict)
@@ -225,6 +236,7 @@ class Tracer(Session):
         self._reads: set[Any] = set()
 
     def typed(self, buffer: Buffer, el: Element) -> Buffer:
+        """As in `Session`, for memory of any size too."""
         if buffer.numel != _UNBOUNDED:
             return super().typed(buffer, el)
         key = (id(buffer), el.name)
@@ -239,7 +251,8 @@ class Tracer(Session):
         store = isinstance(op, ktdp.StoreOp)
         owner = op.operands[-1 if store else 0].owner
         if not isinstance(owner, ktdp.ConstructAccessTileOp):
-            self._points(op, *tile, store)
+            view, addresses = tile
+            self._points(op, view, addresses, store)
             return
         view, symbols, *subscripts = tile
         points = owner.access_tile_set.data
@@ -280,7 +293,9 @@ class Tracer(Session):
             self.moved_elements(op, len(np.unique(flat * view.buffer.data.element_size() // self.stick)))
 
     def partners(self, op: Operation) -> tuple[int, int]:
-        """Ring hops and folds of the current core in a collective: one for every other producer of its group."""
+        """Ring hops and folds of the current core in a collective: one for every other producer of its
+        group.
+        """
         assert isinstance(op, ktdp.InterTileReduceOp)
         produce = op.future.owner
         assert isinstance(produce, ktdp.InterTileProduceOp)
@@ -317,9 +332,9 @@ def coverage(
 ) -> Coverage:
     """Trace the accesses of every core of a function.
 
-    `args` are as for `Function.run`; None, as a whole or for one pointer, stands for memory of any size. Tensors
-    are needed only where addresses depend on their elements. Raises KtirError KT304 where an access depends on
-    data that is not given, and the KT2xx of an access outside its view.
+    `args` are as for `Function.run`; None, as a whole or for one pointer, stands for memory of any size.
+    Tensors are needed only where addresses depend on their elements. Raises KtirError KT304 where an
+    access depends on data that is not given, and the KT2xx of an access outside its view.
     """
     program = compile_function(function.module.module, function.op, keep=addressing(function.op))
     x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid

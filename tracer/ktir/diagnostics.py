@@ -93,7 +93,9 @@ class Diagnostic:
 
 
 class KtirError(HarvestError):
-    """KTIR text or a KTIR run that is wrong; `diagnostics` says where and how, `code` is that of the first."""
+    """KTIR text or a KTIR run that is wrong; `diagnostics` says where and how, `code` is that of
+    the first.
+    """
 
     code = "KT100"
     message = "{reason}"

@@ -3,25 +3,28 @@
 Constructors (all importable from here; values are `SSAValue`s, sizes and strides may mix ints and values):
 
     GetComputeTileIdOp(dims=1)                                          .ids
-    ConstructMemoryViewOp(pointer, sizes, strides, memref_type, memory_space=None, coordinate_set=None)   .view
-    ConstructDistributedMemoryViewOp(views, memref_type)                .view
+    ConstructMemoryViewOp(pointer, sizes, strides, memref_type, memory_space=None, coordinate_set=None)
+    .view ConstructDistributedMemoryViewOp(views, memref_type)                .view
     ConstructAccessTileOp(view, indices, shape, *, base_map=None, access_tile_set=None,
                           access_tile_order=None, symbols=())           .tile
     ConstructIndirectAccessTileOp(view, [(is_indirect, AffineMap)], shape, *, index_views, captured=(),
-                                  variables_space_set, variables_space_order=None, symbols=(), names=())  .tile
+                                  variables_space_set, variables_space_order=None, symbols=(), names=())
+                                  .tile
     LoadOp(tile, tensor_type)                                           .result
     StoreOp(data, tile)
     InterTileProduceOp(producers, future_type, region)                  .future
-    InterTileReduceOp(future, identity, consumers, tensor_type, region, dependency=None)                  .result
-    YieldPartialOp(value), YieldReducedOp(value), RegionTerminatorOp()
-    RuntimeArgExtractOp(field, arg, result_type)                        .result
-    AccessTileType(shape), TileFutureType(tensor_type, groups), RuntimeArgType(type, granularity=0, upperbound=0)
-    MemorySpaceAttr("global" | "ct_local", core=-1), SpyreMemorySpaceAttr("HBM" | "LX" ..., core=-1)
+    InterTileReduceOp(future, identity, consumers, tensor_type, region, dependency=None)
+    .result YieldPartialOp(value), YieldReducedOp(value), RegionTerminatorOp() RuntimeArgExtractOp(field,
+    arg, result_type)                        .result AccessTileType(shape), TileFutureType(tensor_type,
+    groups), RuntimeArgType(type, granularity=0, upperbound=0) MemorySpaceAttr("global" | "ct_local",
+    core=-1), SpyreMemorySpaceAttr("HBM" | "LX" ..., core=-1)
 
-    linalg: BatchMatmulOp(inputs, outputs), DivOp(inputs, outputs), ELEMENTWISE["linalg.rsqrt"](inputs, outputs) ...,
+    linalg: BatchMatmulOp(inputs, outputs), DivOp(inputs, outputs), ELEMENTWISE["linalg.rsqrt"](inputs,
+    outputs) ...,
             ReduceManyOp(inputs, inits, dims, region), MapOp(inputs, init, region)
-    arith:  RemfOp(lhs, rhs), IndexCastUIOp(value, type), SelectOp(condition, lhs, rhs) - use it where the condition is a
-            tensor of i1; xDSL's arith.SelectOp takes scalar conditions only
+    arith:  RemfOp(lhs, rhs), IndexCastUIOp(value, type), CmpiOp(lhs, rhs, "slt"), CmpfOp(lhs, rhs, "olt"),
+            SelectOp(condition, lhs, rhs), arith_ops.CASTS["arith.extf"](value, type): scalars and tensors
+            alike
     tensor: GenerateOp(type, region), RankOp(tensor)
 
 Everything else is xDSL's own (`xdsl.dialects.arith`, `linalg`, `math`, `scf`, `tensor`, `func`).
@@ -29,11 +32,14 @@ Everything else is xDSL's own (`xdsl.dialects.arith`, `linalg`, `math`, `scf`, `
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, linalg, math, scf, tensor
 from xdsl.ir import Dialect
 
 from tracer.ktir import arith_ops
+from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
 from tracer.ktir.attributes import (
     AccessTileType,
     MemorySpace,
@@ -58,7 +64,6 @@ from tracer.ktir.extra_ops import (
     RankOp,
     ReduceManyOp,
     RemfOp,
-    SelectOp,
 )
 from tracer.ktir.indirect_ops import ConstructIndirectAccessTileOp, RegionTerminatorOp
 from tracer.ktir.intertile_ops import (
@@ -73,9 +78,8 @@ from tracer.ktir.memory_ops import (
     ConstructDistributedMemoryViewOp,
     ConstructMemoryViewOp,
     GetComputeTileIdOp,
-    LoadOp,
-    StoreOp,
 )
+from tracer.ktir.transfer_ops import LoadOp, StoreOp
 
 __all__ = [
     "CONTRACTIONS",
@@ -83,6 +87,8 @@ __all__ = [
     "ELEMENTWISE",
     "AccessTileType",
     "BatchMatmulOp",
+    "CmpfOp",
+    "CmpiOp",
     "ConstructAccessTileOp",
     "ConstructDistributedMemoryViewOp",
     "ConstructIndirectAccessTileOp",
@@ -145,11 +151,12 @@ def context() -> Context:
     for dialect in (builtin.Builtin, func.Func, math.Math, scf.Scf, Ktdp):
         ctx.load_dialect(dialect)
     own_arith = (*ARITH_OPS, *arith_ops.OPS)
-    for dialect, extra in (
+    extended: tuple[tuple[Dialect, Any], ...] = (
         (arith.Arith, own_arith),
         (linalg.Linalg, LINALG_OPS),
         (tensor.Tensor, TENSOR_OPS),
-    ):
+    )
+    for dialect, extra in extended:
         named = {op.name for op in extra}
         kept = [op for op in dialect.operations if op.name not in named]
         ctx.load_dialect(Dialect(dialect.name, [*kept, *extra], list(dialect.attributes)))

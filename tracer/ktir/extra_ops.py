@@ -1,16 +1,16 @@
 """Upstream MLIR ops that xDSL does not have: named linalg ops, `arith.remf`, `tensor.generate` and the like.
 
-Constructors: `BatchMatmulOp(inputs, outputs)` and every class of `ELEMENTWISE` (`DivOp`, `NegFOp` ...) take the
-input values and the output value, both as sequences; results have the types of the outputs.
+Constructors: `BatchMatmulOp(inputs, outputs)` and every class of `ELEMENTWISE` (`DivOp`, `NegFOp` ...)
+take the input values and the output value, both as sequences; results have the types of the outputs.
 """
 
+# ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import Attribute, DenseArrayBase, IndexType, MemRefType, TensorType, i1, i64
+from xdsl.dialects.builtin import Attribute, DenseArrayBase, IndexType, MemRefType, TensorType, i64
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -92,7 +92,7 @@ def parse_result_types(parser: Parser) -> list[Attribute]:
     if not parser.parse_optional_punctuation("->"):
         return []
     types = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-    return [parser.parse_type()] if types is None else types
+    return [parser.parse_type()] if types is None else list(types)
 
 
 def print_typed_operands(printer: Printer, keyword: str, values: Sequence[SSAValue]) -> None:
@@ -192,7 +192,9 @@ DivOp: Any = ELEMENTWISE["linalg.div"]
 
 @irdl_op_definition
 class ReduceManyOp(IRDLOperation):
-    """`linalg.reduce` over several inputs at once (argmax and the like): `ReduceManyOp(inputs, inits, dims, region)`."""
+    """`linalg.reduce` over several inputs at once (argmax and the like): `ReduceManyOp(inputs, inits, dims,
+    region)`.
+    """
 
     name = "linalg.reduce"
     inputs = var_operand_def(TensorType)
@@ -284,62 +286,6 @@ class RemfOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SelectOp(IRDLOperation):
-    """`arith.select` with a tile of conditions, which xDSL's own does not take. `SelectOp(condition, lhs, rhs)`."""
-
-    name = "arith.select"
-    cond = operand_def()
-    lhs = operand_def()
-    rhs = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-
-    def __init__(self, cond: SSAValue | Operation, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
-        super().__init__(operands=[cond, lhs, rhs], result_types=[SSAValue.get(lhs).type])
-
-    def verify_(self) -> None:
-        if not self.lhs.type == self.rhs.type == self.result.type:
-            raise VerifyException("both values and the result of arith.select have one type")
-        condition = self.cond.type
-        if isinstance(condition, TensorType):
-            if condition.element_type != i1 or not isinstance(self.result.type, TensorType):
-                raise VerifyException(f"a condition {condition} cannot select {self.result.type}")
-            if _shape(self.cond) != _shape(self.lhs):
-                raise VerifyException(f"{condition} differs in shape from {self.lhs.type}")
-        elif condition != i1:
-            raise VerifyException(f"the condition of arith.select is i1, not {condition}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        operands = [parser.parse_unresolved_operand()]
-        for _ in range(2):
-            parser.parse_punctuation(",")
-            operands.append(parser.parse_unresolved_operand())
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        condition: Attribute = i1
-        if parser.parse_optional_punctuation(","):
-            condition, type_ = type_, parser.parse_type()
-        types = (condition, type_, type_)
-        values = [parser.resolve_operand(o, t) for o, t in zip(operands, types, strict=True)]
-        if condition == i1:
-            op: Operation = arith.SelectOp(*values)
-            op.attributes |= attributes
-            return op
-        return cls.build(operands=values, result_types=[type_], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" " + ", ".join(ssa_name(printer, v) for v in self.operands))
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        if self.cond.type != i1:
-            printer.print_attribute(self.cond.type)
-            printer.print_string(", ")
-        printer.print_attribute(self.result.type)
-
-
-@irdl_op_definition
 class IndexCastUIOp(IRDLOperation):
     """`arith.index_castui`: integer to index or back, zero-extended. `IndexCastUIOp(value, result_type)`."""
 
@@ -355,7 +301,9 @@ class IndexCastUIOp(IRDLOperation):
 
 @irdl_op_definition
 class GenerateOp(IRDLOperation):
-    """`tensor.generate`: a tensor whose element at each index is what the region yields. `GenerateOp(type, region)`."""
+    """`tensor.generate`: a tensor whose element at each index is what the region yields. `GenerateOp(type,
+    region)`.
+    """
 
     name = "tensor.generate"
     extents = var_operand_def(IndexType)

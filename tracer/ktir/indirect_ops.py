@@ -1,5 +1,6 @@
 """Indirect access tiles: coordinates that are themselves read from memory."""
 
+# ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,7 +9,6 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     AffineSetAttr,
     ArrayAttr,
-    Attribute,
     BoolAttr,
     IndexType,
     MemRefType,
@@ -51,9 +51,9 @@ class ConstructIndirectAccessTileOp(IRDLOperation):
     """Coordinates computed from intermediate variables, directly or through index tensors.
 
     `ConstructIndirectAccessTileOp(base, subscripts, shape, *, index_views, captured=(), variables_space_set,
-    variables_space_order=None, symbols=(), names=())`. `subscripts` has one entry per axis of the base: `(False,
-    map)` with one result, or `(True, map)` whose results subscript the next index view. Every map ranges over
-    (captured values, intermediate variables), all as dimensions.
+    variables_space_order=None, symbols=(), names=())`. `subscripts` has one entry per axis of the base:
+    `(False, map)` with one result, or `(True, map)` whose results subscript the next index view. Every
+    map ranges over (captured values, intermediate variables), all as dimensions.
     """
 
     name = "ktdp.construct_indirect_access_tile"
@@ -116,15 +116,15 @@ class ConstructIndirectAccessTileOp(IRDLOperation):
         subscripts = self.subscripts()
         if not len(self.per_dim_subscript_kinds) == len(self.per_dim_subscript_maps) == len(subscripts):
             raise VerifyException("per_dim_subscript_kinds and per_dim_subscript_maps differ in length")
-        if len(subscripts) != len(self.base.type.get_shape()):
-            raise VerifyException(
-                f"{len(subscripts)} subscripts for a base of rank {len(self.base.type.get_shape())}"
-            )
+        base = self.base.type
+        assert isinstance(base, MemRefType)
+        if len(subscripts) != len(base.get_shape()):
+            raise VerifyException(f"{len(subscripts)} subscripts for a base of rank {len(base.get_shape())}")
         if sum(kind for kind, _ in subscripts) != len(self.index_views):
             raise VerifyException("the number of indirect subscripts differs from the number of index views")
         if len(self.tile.type.get_shape()) != points.num_dims:
             raise VerifyException(
-                f"the tile has rank {len(self.tile.type.get_shape())} but variables_space_set {points.num_dims} dims"
+                f"the tile has rank {len(self.tile.type.get_shape())}, the set {points.num_dims} dims"
             )
         views = iter(self.index_views)
         for axis, (indirect, map_) in enumerate(subscripts):

@@ -1,7 +1,7 @@
 """Communication between cores, and arguments known at launch only."""
 
+# ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
-
 
 from xdsl.dialects.builtin import AffineSetAttr, Attribute, IndexType, StringAttr, TensorType
 from xdsl.ir import Operation, Region, SSAValue
@@ -54,8 +54,8 @@ class YieldReducedOp(IRDLOperation):
 class InterTileProduceOp(IRDLOperation):
     """Every core of a group contributes the tensor its region yields.
 
-    `InterTileProduceOp(producers, future_type, region)`: `producers` is a set `(i)[g]` (core i is in group g); the
-    region has one index argument, the group.
+    `InterTileProduceOp(producers, future_type, region)`: `producers` is a set `(i)[g]` (core i is in
+    group g); the region has one index argument, the group.
     """
 
     name = "ktdp.inter_tile_produce"
@@ -143,7 +143,9 @@ class InterTileReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         _family(self.consumer_tiles_per_group, "consumer_tiles_per_group")
-        partial = self.future.type.partial
+        future = self.future.type
+        assert isinstance(future, TileFutureType)
+        partial = future.partial
         if [a.type for a in self.body.block.args] != [partial, partial]:
             raise VerifyException(f"the region of inter_tile_reduce has two arguments of type {partial}")
         last = self.body.block.last_op
@@ -238,7 +240,8 @@ class RuntimeArgExtractOp(IRDLOperation):
         super().__init__(operands=[arg], result_types=[result_type], properties={"field": StringAttr(field)})
 
     def verify_(self) -> None:
-        declared: RuntimeArgType = self.arg.type
+        declared = self.arg.type
+        assert isinstance(declared, RuntimeArgType)
         match self.field.data:
             case "value":
                 if self.result.type != declared.value:

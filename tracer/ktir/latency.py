@@ -1,7 +1,8 @@
 """An analytic latency model: sticks moved, operations per unit, communication; no timing of anything real.
 
-Constants are the code defaults of the public simulator (`HardwareConfig`). Memory bandwidth is shared by the cores
-of the grid. Against the public model, `batch_matmul` counts its batch and a generic reduction counts its body once.
+Constants are the code defaults of the public simulator (`HardwareConfig`). Memory bandwidth is shared by
+the cores of the grid. Against the public model, `batch_matmul` counts its batch and a generic reduction
+counts its body once.
 """
 
 from __future__ import annotations
@@ -160,10 +161,12 @@ class LatencyReport:
         excess = self.bytes / self.compulsory_bytes if self.compulsory_bytes else 0.0
         core = self.critical
         lines = [
-            f"{self.function}: {self.cycles:,.1f} cycles ({self.microseconds:,.2f} us), bound by {self.bottleneck}",
+            f"{self.function}: {self.cycles:,.1f} cycles ({self.microseconds:,.2f} us),"
+            f" bound by {self.bottleneck}",
             f"slowest core: compute {core.compute:,.1f}, memory {core.memory:,.1f}, comm {core.comm:,.1f};"
             f" balance {self.balance:.2f} over {len(self.cores)} cores",
-            f"{self.flops:,} operations, {self.bytes:,} bytes ({excess:.2f} x the compulsory {self.compulsory_bytes:,})",
+            f"{self.flops:,} operations, {self.bytes:,} bytes"
+            f" ({excess:.2f} x the compulsory {self.compulsory_bytes:,})",
             f"{'line':>6} {'operation':<28} {'runs':>10} {'cycles':>14} {'operations':>14} {'bytes':>14}",
         ]
         lines += [

@@ -1,4 +1,6 @@
-"""What one execution of an operation costs, by unit: elements, operations and bytes, from its static shapes."""
+"""What one execution of an operation costs, by unit: elements, operations and bytes, from its
+static shapes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from tracer.ktir.simulator.liveness import tile_bytes
 TRANSCENDENTAL = {
     f"math.{name}"
     for name in (
-        "exp", "exp2", "expm1", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "tanh", "sin", "cos", "tan", "erf",
+        "exp", "exp2", "expm1", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "tanh", "sin", "cos",
+        "tan", "erf",
         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "cbrt", "powf",
     )
 } | {f"linalg.{name}" for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "powf")}  # fmt: skip
@@ -23,7 +26,8 @@ TRANSCENDENTAL = {
 _FREE_ARITH = {
     f"arith.{name}"
     for name in (
-        "constant", "extf", "truncf", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast",
+        "constant", "extf", "truncf", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi",
+        "fptoui", "bitcast",
         "index_cast", "index_castui",
     )
 }  # fmt: skip
@@ -35,8 +39,8 @@ _MATMULS = {"linalg.matmul": ("mk", "kn", "mn"), **CONTRACTIONS}
 
 @dataclass(frozen=True)
 class Cost:
-    """Elements on the vector unit, plain and transcendental; operations on the systolic unit; bytes of a partial
-    that goes around the ring once per partner, and vector elements of folding one."""
+    """Elements on the vector unit, plain and transcendental; operations on the systolic unit; bytes of a
+    partial that goes around the ring once per partner, and vector elements of folding one."""
 
     simd: int = 0
     transcendental: int = 0

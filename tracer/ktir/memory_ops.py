@@ -1,5 +1,6 @@
 """Views, access tiles, loads and stores of the `ktdp` dialect."""
 
+# ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -106,9 +107,9 @@ def _print_extents(printer: Printer, static: Sequence[int], dynamic: Sequence[SS
 class ConstructMemoryViewOp(IRDLOperation):
     """A strided view of memory that starts at element `pointer`; nothing is allocated.
 
-    `ConstructMemoryViewOp(pointer, sizes, strides, result_type, memory_space=None, coordinate_set=None)`; sizes
-    and strides are ints or index values, in elements. Defaults: global memory, and the box of the static sizes
-    (each dynamic size a symbol).
+    `ConstructMemoryViewOp(pointer, sizes, strides, result_type, memory_space=None, coordinate_set=None)`;
+    sizes and strides are ints or index values, in elements. Defaults: global memory, and the box of the
+    static sizes (each dynamic size a symbol).
     """
 
     name = "ktdp.construct_memory_view"
@@ -171,7 +172,7 @@ class ConstructMemoryViewOp(IRDLOperation):
             )
         if points.num_symbols != len(self.sizes) and points.num_symbols:
             raise VerifyException(
-                f"coordinate_set has {points.num_symbols} symbols but there are {len(self.sizes)} dynamic sizes"
+                f"coordinate_set has {points.num_symbols} symbols for {len(self.sizes)} dynamic sizes"
             )
 
     @classmethod
@@ -301,9 +302,9 @@ class ConstructDistributedMemoryViewOp(IRDLOperation):
 class ConstructAccessTileOp(IRDLOperation):
     """The coordinates `subscripts + point` for every point of `access_tile_set`.
 
-    `ConstructAccessTileOp(view, indices, shape, *, base_map=None, access_tile_set=None, access_tile_order=None,
-    symbols=())`: `indices` are index values, one per axis unless `base_map` combines them; `shape` gives the box of
-    the tile (and its type) unless a set is given.
+    `ConstructAccessTileOp(view, indices, shape, *, base_map=None, access_tile_set=None,
+    access_tile_order=None, symbols=())`: `indices` are index values, one per axis unless `base_map`
+    combines them; `shape` gives the box of the tile (and its type) unless a set is given.
     """
 
     name = "ktdp.construct_access_tile"
@@ -364,7 +365,7 @@ class ConstructAccessTileOp(IRDLOperation):
             raise VerifyException("access_tile_order must be square, of the rank of access_tile_set")
         if len(self.tile.type.get_shape()) != points.num_dims:
             raise VerifyException(
-                f"the tile has rank {len(self.tile.type.get_shape())} but access_tile_set {points.num_dims} dims"
+                f"the tile has rank {len(self.tile.type.get_shape())} , the set {points.num_dims} dims"
             )
 
     @classmethod
@@ -430,82 +431,3 @@ def print_symbols(printer: Printer, symbols: Sequence[SSAValue]) -> None:
         printer.print_string(" symbols(")
         printer.print_list(symbols, printer.print_ssa_value)
         printer.print_string(")")
-
-
-@irdl_op_definition
-class LoadOp(IRDLOperation):
-    """`LoadOp(tile, result_type)`: the elements of an access tile, in its order."""
-
-    name = "ktdp.load"
-    tile = operand_def(AccessTileType)
-    result = result_def(TensorType)
-
-    def __init__(self, tile: SSAValue | Operation, result_type: TensorType):
-        super().__init__(operands=[tile], result_types=[result_type])
-
-    def verify_(self) -> None:
-        _same_shape(self.tile.type, self.result.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LoadOp:
-        tile = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        tile_type = parse_type_or_short(parser)
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
-        operand = parser.resolve_operand(tile, tile_type)
-        return cls.build(operands=[operand], result_types=[result], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {ssa_name(printer, self.tile)}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.tile.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
-
-
-@irdl_op_definition
-class StoreOp(IRDLOperation):
-    """`StoreOp(data, tile)`: write a tensor to the elements of an access tile, in its order."""
-
-    name = "ktdp.store"
-    data = operand_def(TensorType)
-    tile = operand_def(AccessTileType)
-
-    def __init__(self, data: SSAValue | Operation, tile: SSAValue | Operation):
-        super().__init__(operands=[data, tile])
-
-    def verify_(self) -> None:
-        _same_shape(self.tile.type, self.data.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> StoreOp:
-        data = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        tile = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        data_type = parser.parse_type()
-        parser.parse_punctuation(",")
-        tile_type = parse_type_or_short(parser)
-        return cls.build(
-            operands=[parser.resolve_operand(data, data_type), parser.resolve_operand(tile, tile_type)],
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {ssa_name(printer, self.data)}, {ssa_name(printer, self.tile)}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.data.type)
-        printer.print_string(", ")
-        printer.print_attribute(self.tile.type)
-
-
-def _same_shape(tile: Attribute, tensor: Attribute) -> None:
-    assert isinstance(tile, AccessTileType)
-    assert isinstance(tensor, TensorType)
-    if tile.get_shape() != tuple(tensor.get_shape()):
-        raise VerifyException(f"access tile {tile} and tensor {tensor} differ in shape")

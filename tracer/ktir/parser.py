@@ -1,5 +1,8 @@
-"""KTIR text to xDSL IR: xDSL's parser, plus source locations, full SSA names and the spellings in use elsewhere."""
+"""KTIR text to xDSL IR: xDSL's parser, plus source locations, full SSA names and the spellings in use
+elsewhere.
+"""
 
+# ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -28,7 +31,7 @@ from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Span
 
-from tracer.ktir.extra_ops import MapOp, ReduceManyOp, SelectOp, parse_result_types, parse_typed_operands
+from tracer.ktir.extra_ops import MapOp, ReduceManyOp, parse_result_types, parse_typed_operands
 
 _NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 
@@ -39,7 +42,7 @@ class _BitPattern:
     def __init__(self, element: Any):
         self.element = element
 
-    def to_type(self, parser: Parser, type: Attribute) -> Any:
+    def to_type(self, parser: Parser, type: Attribute) -> Any:  # noqa: A002 - as xDSL's element spells it
         """The element as a number of `type`."""
         if not isinstance(type, _FloatType):
             return self.element.to_type(parser, type)
@@ -77,7 +80,7 @@ class KtirParser(Parser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         op_type = super()._get_op_by_name(name)
-        # The caller asks the class to parse itself; hand it a stand-in where we take more spellings than xDSL.
+        # The caller asks the class to parse itself; a stand-in takes more spellings than xDSL.
         if name in _SYNTAX and self._current_token.text != "(":
             return _stand_in(op_type, _SYNTAX[name])
         return op_type
@@ -246,7 +249,6 @@ _SYNTAX: dict[str, Callable[[Parser], Operation]] = {
     "linalg.map": _map,
     "scf.for": _for,
     "scf.if": _if,
-    "arith.select": SelectOp.parse,
 }
 
 __all__ = ["BlockArgument", "KtirParser", "ParseError"]

@@ -1,15 +1,17 @@
 """xDSL IR to KTIR text that MLIR's dialect and the public regex parser both accept.
 
-One operation per line, names from name hints, integers for booleans, no locations. Where the public parser needs
-a blank line to see that an operation has ended, there is one.
+One operation per line, names from name hints, integers for booleans, no locations. Where the public
+parser needs a blank line to see that an operation has ended, there is one.
 """
 
+# ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable
 from io import StringIO
+from typing import Any
 
 from xdsl.dialects import arith, func, linalg, scf
 from xdsl.dialects.builtin import (
@@ -17,7 +19,6 @@ from xdsl.dialects.builtin import (
     AffineSetAttr,
     AnyFloat,
     ArrayAttr,
-    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -66,7 +67,7 @@ class KtirPrinter(Printer):
         return name
 
     def print_op(self, op: Operation) -> None:
-        if op.has_trait(func.FuncOp) or isinstance(op, func.FuncOp):
+        if isinstance(op, func.FuncOp):
             self._taken = set()
         if (custom := _FORMATS.get(op.name)) is None or isinstance(op, ModuleOp):
             super().print_op(op)
@@ -123,7 +124,7 @@ class KtirPrinter(Printer):
         elif len(attribute) == 0:
             pass
         else:
-            values = [v for v in attribute.iter_values()]
+            values: list[Any] = list(attribute.iter_values())
             self._print_nested(values, list(attribute.get_shape()), element)
         self.print_string("> : ")
         self.print_attribute(attribute.type)
@@ -145,7 +146,7 @@ class KtirPrinter(Printer):
         else:
             self.print_string(str(value))
 
-    def print_float(self, value: float, type: AnyFloat) -> None:
+    def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002 - as the base class spells it
         if math.isnan(value) or math.isinf(value):
             self.print_string(f"0x{type.pack((value,))[::-1].hex().upper()}")
             return
@@ -243,7 +244,7 @@ def _if(printer: Printer, op: Operation) -> None:
     printer.print_op_attributes(op.attributes)
 
 
-def _print_dims(printer: Printer, keyword: str, values: DenseArrayBase) -> None:
+def _print_dims(printer: Printer, keyword: str, values: Any) -> None:
     printer.print_string(f" {keyword} = [{', '.join(map(str, values.get_values()))}]")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from io import StringIO
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
@@ -55,7 +56,7 @@ def _accept(parser: Parser, token: str) -> bool:
     return parser.parse_optional_punctuation(token) is not None  # type: ignore[arg-type]
 
 
-def _primary(parser: Parser, operands: Operands, depth: int) -> AffineExpr:
+def _primary(parser: Parser, operands: Operands, depth: int) -> AffineExpr:  # noqa: RET503
     if depth > _MAX_DEPTH:
         parser.raise_error("the subscript is nested too deeply")
     if parser.parse_optional_punctuation("("):
@@ -102,14 +103,9 @@ def print_subscripts(printer: Printer, results: Sequence[AffineExpr], names: Seq
 
 def ssa_name(printer: Printer, value: SSAValue) -> str:
     """The name that `printer` gives `value`, with its `%`, without printing it."""
-    stream, printer.stream = printer.stream, _Sink()
+    stream, printer.stream = printer.stream, StringIO()
     line, column = printer._current_line, printer._current_column
     try:
         return "%" + printer.print_ssa_value(value)
     finally:
         printer.stream, printer._current_line, printer._current_column = stream, line, column
-
-
-class _Sink:
-    def write(self, text: str) -> int:
-        return len(text)

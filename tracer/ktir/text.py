@@ -31,10 +31,11 @@ _MALFORMED = (
 
 
 def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> ModuleOp:
-    """The module that `text` spells, pretty or generic form, every operation stamped with its source location.
+    """The module that `text` spells, pretty or generic form, every operation stamped with its source
+    location.
 
-    Raises KtirError with one diagnostic for a syntax error (KT101), an undefined value (KT103), or, with `verify`,
-    one for every operation that violates a rule of its own (KT102).
+    Raises KtirError with one diagnostic for a syntax error (KT101), an undefined value (KT103), or, with
+    `verify`, one for every operation that violates a rule of its own (KT102).
     """
     lines = text.splitlines()
     if (open_string := _unterminated(lines)) is not None:

@@ -114,13 +114,16 @@ def _element(op: Operation, tile: SSAValue, tensor: Attribute) -> Iterable[Diagn
     owner = tile.owner
     if not isinstance(owner, ConstructAccessTileOp | ConstructIndirectAccessTileOp):
         return
-    base = owner.base.type.element_type  # type: ignore[union-attr]
-    if base != tensor.element_type:  # type: ignore[attr-defined]
-        yield at(op, "KT114", f"the view holds {base}, the tensor {tensor.element_type}")  # type: ignore[attr-defined]
+    base = getattr(owner.base.type, "element_type", None)
+    held = getattr(tensor, "element_type", None)
+    if base != held:
+        yield at(op, "KT114", f"the view holds {base}, the tensor {held}")
 
 
 def public_parser_findings(module: ModuleOp) -> list[Diagnostic]:
-    """Forms that the public text parser misreads (KT401), as warnings: nested dense lists, calls, `else`, results of `if`."""
+    """Forms that the public text parser misreads (KT401), as warnings: nested dense lists, calls, `else`,
+    results of `if`.
+    """
     found = []
     for op in module.walk():
         text = None

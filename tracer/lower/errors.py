@@ -10,7 +10,7 @@ class SourceRejectedError(HarvestError):
 
     code = "HV401"
     message = "Triton cannot compile the kernel (line {number}): {reason}"
-    advice = " read the named line; the same message appears when the kernel is launched."
+    advice = "read the named line; the same message appears when the kernel is launched."
 
 
 class InterpretedTritonError(HarvestError):
@@ -18,7 +18,7 @@ class InterpretedTritonError(HarvestError):
 
     code = "HV402"
     message = "Triton was imported with TRITON_INTERPRET set, so kernels cannot be compiled here"
-    advice = " lower in a process that does not set TRITON_INTERPRET."
+    advice = "lower in a process that does not set TRITON_INTERPRET."
 
 
 class UnsupportedOpsError(HarvestError):
@@ -26,7 +26,7 @@ class UnsupportedOpsError(HarvestError):
 
     code = "HV403"
     message = "no KTIR form for {ops}"
-    advice = " write the named lines with descriptors and operations that KTIR has."
+    advice = "write the named lines with descriptors and operations that KTIR has."
 
 
 class GridError(HarvestError):
@@ -34,7 +34,7 @@ class GridError(HarvestError):
 
     code = "HV404"
     message = "the grid has {grid} programs, the accelerator {cores} cores"
-    advice = " launch at most one program per core and loop inside the kernel."
+    advice = "launch at most one program per core and loop inside the kernel."
 
 
 class InexactTileError(HarvestError):
@@ -42,7 +42,7 @@ class InexactTileError(HarvestError):
 
     code = "HV405"
     message = "the tile cannot be made exact: {reason}"
-    advice = " choose block sizes that divide the extent, or give the dimension a tile of its own."
+    advice = "choose block sizes that divide the extent, or give the dimension a tile of its own."
 
 
 class PaddedReductionError(HarvestError):
@@ -50,7 +50,7 @@ class PaddedReductionError(HarvestError):
 
     code = "HV406"
     message = "{combiner} runs over padding whose value is not its identity (axis {axis})"
-    advice = " mask the padded lanes with `tl.where(offsets < size, x, identity)` first."
+    advice = "mask the padded lanes with `tl.where(offsets < size, x, identity)` first."
 
 
 class MalformedTtirError(HarvestError):
@@ -58,7 +58,7 @@ class MalformedTtirError(HarvestError):
 
     code = "HV407"
     message = "the TTIR cannot be read: {reason}"
-    advice = " report the kernel; the pinned Triton prints this form."
+    advice = "report the kernel; the pinned Triton prints this form."
 
 
 class PassError(HarvestError):
@@ -66,4 +66,4 @@ class PassError(HarvestError):
 
     code = "HV408"
     message = "pass {name} produced invalid IR: {reason}"
-    advice = " report the kernel."
+    advice = "report the kernel."

@@ -127,6 +127,7 @@ def shapes(
     ordered = [images, patches, states] if visual else [times, spectra, raw, states, patches, images]
     for shape in itertools.chain(*ordered, [(batch, seq_len)]):
         yield "float", shape
+    yield "int", (batch, seq_len)
 
 
 def find(config: Any, name: str) -> Any:

@@ -98,8 +98,8 @@ def float64(call: OpCall) -> OpCall:
     and the target of a cast is where the one rounding of the oracle falls anyway. Integer and bool tensors,
     and dtypes that are not floating, stay. Strides and offsets stay; they are in elements.
 
-    Not widened: a call with nothing floating in it, whose result has PyTorch's default dtype (its numbers are
-    exact or rounded once); an op that reinterprets bits (`view(dtype)`), because its result depends on the width.
+    Not widened: a call with nothing floating in it, whose result has PyTorch's default dtype (its numbers
+    are exact or rounded once); an op that reinterprets bits (`view(dtype)`): its result depends on the width.
     """
     widened = tuple(
         dataclasses.replace(spec, dtype=_WIDE.get(spec.dtype, spec.dtype)) for spec in call.tensors

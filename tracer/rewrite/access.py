@@ -92,7 +92,8 @@ class Access:
     @property
     def open_last(self) -> bool:
         """Whether the last dim has stride 1 and nothing drives it, so that it can hold the padding lanes."""
-        return bool(self.dims) and self.dims[-1] == replace(self.dims[-1], stride=1, axis=None, value=None)
+        last = self.dims[-1] if self.dims else None
+        return last is not None and last.stride == 1 and not (last.axis or last.value or last.steps)
 
     def lanes(self, blocks: dict[Axis, int]) -> int:
         """Block of the last dim of extent 1 that this access needs under `blocks`; 0 where it needs none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 
@@ -23,6 +24,8 @@ def fold(op: str, args: Sequence[Operand]) -> Operand | None:
     """
     if op == "where" and isinstance(args[0], Const):
         return args[1] if args[0].value else args[2]
+    if op == "signbit" and isinstance(args[0], Const):
+        return Const(math.copysign(1, args[0].value) < 0, "int1")
     if op not in _FOLD or not args or not all(isinstance(a, Const) and not is_float(a.dtype) for a in args):
         return None
     constants = [a for a in args if isinstance(a, Const)]

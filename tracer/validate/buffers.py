@@ -37,8 +37,8 @@ def place(layouts: Mapping[str, Layout]) -> tuple[dict[str, Placement], int]:
 class Buffers:
     """The buffers of one run, in one block of memory (a uint8 tensor).
 
-    Inputs hold copies of the values given; everything else is poisoned: NaN in floating buffers, a bit pattern that
-    no oracle gives in others.
+    Inputs hold copies of the values given; everything else is poisoned: NaN in floating buffers, a bit
+    pattern that no oracle gives in others.
     """
 
     def __init__(
@@ -52,21 +52,32 @@ class Buffers:
         self.layouts = layouts
         self.places = places
         self.inputs = inputs
-        self.tensors: dict[str, torch.Tensor] = {}
-        for name, (shape, stride, dtype) in layouts.items():
-            at = places[name]
+        self.tensors = self._views()
+        for name, at in places.items():
             memory[at.start - GUARD_BYTES : at.start] = _PATTERN
             memory[at.start + at.length : at.start + at.length + GUARD_BYTES] = _PATTERN
-            flat = memory[at.start : at.start + at.length]
-            typed = flat.view(dtype)
-            self.tensors[name] = typed.as_strided(tuple(shape), tuple(stride), typed.storage_offset())
+            flat = flat_memory(self.tensors[name])
             if name in inputs:
-                typed.copy_(flat_memory(inputs[name]))
+                flat.copy_(flat_memory(inputs[name]))
             else:
-                poison(typed)
+                poison(flat)
+
+    def _views(self) -> dict[str, torch.Tensor]:
+        views = {}
+        for name, (shape, stride, dtype) in self.layouts.items():
+            at = self.places[name]
+            typed = self.memory[at.start : at.start + at.length].view(dtype)
+            views[name] = typed.as_strided(tuple(shape), tuple(stride), typed.storage_offset())
+        return views
+
+    def fetch(self) -> None:
+        """Bring the memory of another device to the CPU, where inputs and oracles are."""
+        self.memory = self.memory.cpu()
+        self.tensors = self._views()
 
     def disturbed(self, written: set[str]) -> str:
-        """What changed that must not: guards, gaps between elements, inputs not in `written`. Empty if nothing."""
+        """What changed that must not: guards, gaps between elements, inputs not in `written`. Empty if
+        nothing."""
         for name, at in self.places.items():
             for side, start in (("before", at.start - GUARD_BYTES), ("after", at.start + at.length)):
                 if bool((self.memory[start : start + GUARD_BYTES] != _PATTERN).any()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import cast
 
 from tracer.models.op_call import OpCall, TensorRef, TensorSpec, Torch, Value
 
@@ -68,7 +69,7 @@ def _value(node: ast.expr, source: str) -> Value:
         if node.func.id == "float":
             return float(ast.literal_eval(node.args[0]))
     if isinstance(node, ast.Constant) and node.value is not ...:
-        return node.value  # type: ignore[return-value]
+        return cast(Value, node.value)
     if isinstance(node, ast.UnaryOp):
-        return ast.literal_eval(node)  # type: ignore[no-any-return]
+        return cast(Value, ast.literal_eval(node))
     return Torch(ast.get_source_segment(source, node) or "")

@@ -31,9 +31,10 @@ class Score:
 def score(problem: Problem) -> Score:
     """Run every control against the comparison that the tiers use.
 
-    Excluded are controls that are no mistake: zeros where the oracle is zero throughout, an untouched output where
-    the op changes nothing, an operand whose change leaves the oracle as it is, half of a reduction where the
-    kernels have none, or where it ends in bools (`any` of a hundred mixed bools is true for either half).
+    Excluded are controls that are no mistake: zeros where the oracle is zero throughout, an untouched output
+    where the op changes nothing, an operand whose change leaves the oracle as it is, half of a reduction
+    where the kernels have none, or where it ends in bools (`any` of a hundred mixed bools is true for either
+    half).
     """
     found = Score()
     with torch.no_grad():

@@ -1,15 +1,17 @@
 """A bound on the rounding error of every element that an oracle computes, from a running error analysis.
 
-The oracle runs in float64. Beside each of its tensors goes a bound on how far a computation of the same formula
-may be off that rounds every operation to the kernel's arithmetic (float32). The rules are the textbook ones
-(Wilkinson's running error analysis; Higham, Accuracy and Stability of Numerical Algorithms, chapters 2 to 4):
+The oracle runs in float64. Beside each of its tensors goes a bound on how far a computation of the same
+formula may be off that rounds every operation to the kernel's arithmetic (float32). The rules are the
+textbook ones (Wilkinson's running error analysis; Higham, Accuracy and Stability of Numerical Algorithms,
+chapters 2 to 4):
 
-* data movement: the bound moves with the data; inputs are exact, so that copies, integers and bools stay exact;
+* data movement: the bound moves with the data; inputs are exact, so that copies, integers and bools stay
+  exact;
 * an elementwise function: how far the result moves when each operand moves by its bound, plus one rounding of
-  the result (four units for functions that hardware only approximates: the CUDA programming guide's tables give
-  at most 4 ulp for those that kernels call);
-* a sum of n terms, or a contraction over n: gamma(n) times the sum of the terms' absolute values, plus what the
-  terms' own bounds add up to.
+  the result (four units for functions that hardware only approximates: the CUDA programming guide's tables
+  give at most 4 ulp for those that kernels call);
+* a sum of n terms, or a contraction over n: gamma(n) times the sum of the terms' absolute values, plus what
+  the terms' own bounds add up to.
 
 Bounds say nothing about any kernel: a kernel is compared with the oracle, and the bound is of the oracle's
 formula.
@@ -27,19 +29,28 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from tracer.validate.error_rules import (
-    CONTRACTIONS, EXACT, FILLERS, MOVES, ROUNDED_ONCE, SCALED_ARGUMENT, SELECTIONS, SUMS, TRANSCENDENTAL,
+    CONTRACTIONS,
+    EXACT,
+    FILLERS,
+    MOVES,
+    ROUNDED_ONCE,
+    SCALED_ARGUMENT,
+    SELECTIONS,
+    SUMS,
+    TRANSCENDENTAL,
 )  # fmt: skip
 
 APPROXIMATED = 4
 """Units in the last place that a function costs which hardware approximates."""
 
 _CONFIDENCE = 8.0
-"""The lambda of Higham and Mary (2019), theorem 2.4: with it an error beyond lambda sqrt(n) u has a probability
-below 2 exp(-lambda^2 / 2), 3e-14 per element, if roundings are independent."""
+"""The lambda of Higham and Mary (2019), theorem 2.4: with it an error beyond lambda sqrt(n) u has a
+probability below 2 exp(-lambda^2 / 2), 3e-14 per element, if roundings are independent."""
 
 
 def gamma(terms: int, unit: float) -> float:
-    """Relative bound for the accumulated rounding of `terms` additions in an arithmetic of rounding unit `unit`.
+    """Relative bound for the accumulated rounding of `terms` additions in an arithmetic of rounding unit
+    `unit`.
 
     The smaller of Higham's worst case n u / (1 - n u) and the probabilistic bound lambda sqrt(n) u.
     """
@@ -50,9 +61,9 @@ def gamma(terms: int, unit: float) -> float:
 class ErrorBounds(TorchDispatchMode):
     """Runs what is inside as usual, and keeps a bound for every floating tensor it makes.
 
-    `unit` is the rounding unit of the arithmetic (2**-24 for float32), `stored` that of buffers between kernels
-    where it is coarser, else 0. `guessed` names operations that no rule covers; they get gamma(n) times the result
-    for absolute operands, n the number of elements per result.
+    `unit` is the rounding unit of the arithmetic (2**-24 for float32), `stored` that of buffers between
+    kernels where it is coarser, else 0. `guessed` names operations that no rule covers; they get gamma(n)
+    times the result for absolute operands, n the number of elements per result.
     """
 
     def __init__(self, unit: float = 2.0**-24, stored: float = 0.0):
@@ -73,10 +84,10 @@ class ErrorBounds(TorchDispatchMode):
         name = func.overloadpacket.__name__
         mutates = func._schema.is_mutable
         pure = _functional(func) if mutates else func
-        if not mutates and not _covered(func, name):
-            if (decomposition := _decomposition(func)) is not None:
-                with self:
-                    return decomposition(*args, **kwargs)
+        whole = mutates or _covered(func, name)
+        if not whole and (decomposition := _decomposition(func)) is not None:
+            with self:
+                return decomposition(*args, **kwargs)
         bounds = self._of_result(pure, name.rstrip("_") if mutates else name, args, kwargs)
         out = func(*args, **kwargs)
         for tensor, bound in zip(_tensors(out), bounds, strict=False):

@@ -8,53 +8,81 @@ from typing import Any
 
 import torch
 
-MOVES = frozenset(
-    """
-    alias as_strided cat clone constant_pad_nd contiguous copy detach diagonal embedding empty_like expand fill flip
-    full_like gather index index_copy index_fill index_put index_select lift_fresh masked_fill masked_scatter
-    masked_select narrow permute pixel_shuffle reflection_pad1d reflection_pad2d repeat replication_pad1d
-    replication_pad2d reshape roll scatter select select_scatter slice slice_scatter split split_with_sizes squeeze
-    stack t take take_along_dim transpose tril triu unbind unfold unsqueeze unsafe_index view view_as
-    _unsafe_view _unsafe_index _reshape_alias _unsafe_index_put unsafe_split tile movedim swapaxes im2col
-    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d
-    diag_embed rot90 real imag view_as_real view_as_complex new_empty new_zeros new_full new_ones zeros_like ones_like
-    empty_strided new_empty_strided sort topk
-    """.split()
-)
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MOVES = _names("""
+    alias as_strided cat clone constant_pad_nd contiguous copy detach diagonal embedding empty_like expand
+    fill flip full_like gather index index_copy index_fill index_put index_select lift_fresh masked_fill
+    masked_scatter masked_select narrow permute pixel_shuffle reflection_pad1d reflection_pad2d repeat
+    replication_pad1d replication_pad2d reshape roll scatter select select_scatter slice slice_scatter split
+    split_with_sizes squeeze stack t take take_along_dim transpose tril triu unbind unfold unsqueeze
+    unsafe_index view view_as _unsafe_view _unsafe_index _reshape_alias _unsafe_index_put unsafe_split tile
+    movedim swapaxes im2col upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    _upsample_nearest_exact1d _upsample_nearest_exact2d diag_embed rot90 real imag view_as_real
+    view_as_complex new_empty new_zeros new_full new_ones zeros_like ones_like empty_strided
+    new_empty_strided sort topk
+    """)
 """Operations that only move elements."""
 
-FILLERS = frozenset("constant_pad_nd fill full_like index_fill masked_fill new_full".split())
+FILLERS = _names("constant_pad_nd fill full_like index_fill masked_fill new_full")
 """Moves whose last argument is a new element, which is exact."""
 
-EXACT = frozenset(
-    """
-    abs ceil clamp clamp_max clamp_min eq floor fmax fmin ge gt hardtanh isfinite isinf isnan le logical_and logical_not
-    logical_or logical_xor lt max min maximum minimum ne neg positive relu relu6 round sgn sign signbit threshold trunc
-    where _to_copy copysign heaviside bitwise_and bitwise_or bitwise_xor bitwise_not nan_to_num ldexp to frac
-    _conj conj arange full zeros ones empty scalar_tensor eye linspace any all argmax argmin argsort bucketize
-    searchsorted nonzero bincount isin is_nonzero _local_scalar_dense item equal floor_divide remainder fmod
-    """.split()
-)
+EXACT = _names("""
+    abs ceil clamp clamp_max clamp_min eq floor fmax fmin ge gt hardtanh isfinite isinf isnan le logical_and
+    logical_not logical_or logical_xor lt max min maximum minimum ne neg positive relu relu6 round sgn sign
+    signbit threshold trunc where _to_copy copysign heaviside bitwise_and bitwise_or bitwise_xor bitwise_not
+    nan_to_num ldexp to frac _conj conj arange full zeros ones empty scalar_tensor eye linspace any all
+    argmax argmin argsort bucketize searchsorted nonzero bincount isin is_nonzero _local_scalar_dense item
+    equal floor_divide remainder fmod
+    """)
 """Elementwise operations that round nothing, and operations whose results are integers or constants."""
 
-ROUNDED_ONCE = frozenset("add sub mul div rsub sqrt square reciprocal true_divide addcmul addcdiv lerp".split())
+ROUNDED_ONCE = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rsub",
+        "sqrt",
+        "square",
+        "reciprocal",
+        "true_divide",
+        "addcmul",
+        "addcdiv",
+        "lerp",
+    ]
+)
 """Elementwise operations that IEEE arithmetic rounds correctly, or nearly so."""
 
-TRANSCENDENTAL = frozenset(
-    """
-    acos acosh asin asinh atan atan2 atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 hypot lgamma log log10 log1p
-    log2 pow rsqrt sin sinc sinh tan tanh
-    """.split()
-)
+TRANSCENDENTAL = _names("""
+    acos acosh asin asinh atan atan2 atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 hypot lgamma log
+    log10 log1p log2 pow rsqrt sin sinc sinh tan tanh
+    """)
 """Elementwise functions that hardware approximates to a few units in the last place."""
 
-SCALED_ARGUMENT = frozenset("exp exp2 expm1 sinh cosh tanh pow".split())
+SCALED_ARGUMENT = _names("exp exp2 expm1 sinh cosh tanh pow")
 """Functions that are computed from exp2 of a scaled, so rounded, argument."""
 
-SUMS = frozenset("sum mean cumsum nansum avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d adaptive_avg_pool1d".split())
+SUMS = frozenset(
+    [
+        "sum",
+        "mean",
+        "cumsum",
+        "nansum",
+        "avg_pool1d",
+        "avg_pool2d",
+        "avg_pool3d",
+        "_adaptive_avg_pool2d",
+        "adaptive_avg_pool1d",
+    ]
+)
 """Linear reductions with weights of one sign."""
 
-SELECTIONS = frozenset("amax amin".split())
+SELECTIONS = _names("amax amin")
 """Reductions that pick one of their elements."""
 
 CONTRACTIONS = {
@@ -63,13 +91,17 @@ CONTRACTIONS = {
 """Sums of products, and the position of their left factor."""
 
 
-def _variance(x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> torch.Tensor:
+def _variance(
+    x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> torch.Tensor:
     dims = list(range(x.dim())) if not dim else list(dim)
     count = 1
     for d in dims:
         count *= x.shape[d]
     spread = x - x.mean(dims, keepdim=True)
-    return (spread * spread).sum(dims, keepdim=keepdim) / max(0.0, count - (1 if correction is None else correction))
+    return (spread * spread).sum(dims, keepdim=keepdim) / max(
+        0.0, count - (1 if correction is None else correction)
+    )
 
 
 def _variance_and_mean(
@@ -102,5 +134,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.sigmoid.default: _sigmoid,
         aten.silu.default: lambda x: x / (1 + torch.exp(-x)),
     }
-    table = {op: rule for op, rule in core_aten_decompositions().items() if isinstance(op, torch._ops.OpOverload)}
+    table = {
+        op: rule for op, rule in core_aten_decompositions().items() if isinstance(op, torch._ops.OpOverload)
+    }
     return {**table, **ours}

@@ -102,7 +102,8 @@ class SimulatorFailed(HarvestError):
 
 
 class NotProved(HarvestError):
-    """A tier stays open: the op has no other problem size, or a simulator stopped at what it does not know."""
+    """A tier stays open: the op has no other problem size, or a simulator stopped at what it does not
+    know."""
 
     code = "HV613"
     message = "not shown: {detail}"

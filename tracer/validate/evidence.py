@@ -68,7 +68,8 @@ class Tiers:
 
 
 def validate_folder(path: str | Path, *, full_size: bool = False) -> Tiers:
-    """Take all evidence for one folder. What a folder does wrong is in the evidence; nothing is raised for it.
+    """Take all evidence for one folder. What a folder does wrong is in the evidence; nothing is raised for
+    it.
 
     A large op is run at a reduced size unless `full_size`; the evidence says so.
     """

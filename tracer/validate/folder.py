@@ -20,7 +20,8 @@ _current: Folder | None = None
 
 
 class Folder:
-    """One op's folder. What is computed for one check is kept for the next, until another folder is checked."""
+    """One op's folder. What is computed for one check is kept for the next, until another folder is
+    checked."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -64,7 +65,8 @@ class Folder:
 
     @property
     def light(self) -> Problem:
-        """The op at the traced size with its index tensors; floating inputs take no memory and have no values."""
+        """The op at the traced size with its index tensors; floating inputs take no memory and have no
+        values."""
         with floats_without_memory():
             inputs = self.constant("make_inputs")()
         return dataclasses.replace(self.problem, make_inputs=lambda: inputs)

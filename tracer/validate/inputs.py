@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import torch
 
 PERIOD = 1048573
-"""Longest run of values that are drawn one by one; longer tensors repeat it. It is prime, so that no row length
-or tile size of a real tensor divides it and no two tiles are equal."""
+"""Longest run of values that are drawn one by one; longer tensors repeat it. It is prime, so that no row
+length or tile size of a real tensor divides it and no two tiles are equal."""
 
 INTEGERS = 100
 """Bound of integers that nothing indexes with: small enough for int8, large enough to tell values apart."""
@@ -41,11 +41,11 @@ def random_tensor(
 ) -> torch.Tensor:
     """A tensor of this shape, stride (in elements) and dtype, its memory filled throughout.
 
-    Floats have magnitudes in [1/4, 2) and mixed signs: no value is so small that ignoring it passes, no sum of
-    100 000 products comes near the end of float16 (65504), and sums do not cancel by construction. With `positive`
-    all signs are plus. Integers lie in [low, high); `distinct` ones differ from each other, along the last dim
-    where there are more of them than values. Bools are mixed. Where strides leave gaps, the gaps hold such values
-    too. A strided tensor starts some way into its storage.
+    Floats have magnitudes in [1/4, 2) and mixed signs: no value is so small that ignoring it passes, no sum
+    of 100 000 products comes near the end of float16 (65504), and sums do not cancel by construction. With
+    `positive` all signs are plus. Integers lie in [low, high); `distinct` ones differ from each other, along
+    the last dim where there are more of them than values. Bools are mixed. Where strides leave gaps, the
+    gaps hold such values too. A strided tensor starts some way into its storage.
     """
     if _skip_floats and dtype.is_floating_point:
         return torch.zeros(1, dtype=dtype).as_strided(tuple(shape), (0,) * len(shape))
@@ -68,8 +68,8 @@ def _values(
         return torch.randint(0, 2, (count,), generator=generator).to(torch.bool)
     if not dtype.is_floating_point and not dtype.is_complex:
         return torch.randint(low, max(high, low + 1), (count,), generator=generator).to(dtype)
-    # Integers over a power of two: exact in every dtype, so that no machine rounds them differently.
-    magnitude = torch.randint(64, 512, (count,), generator=generator).to(torch.float32) / 256
+    # Eight bits over a power of two: exact down to bfloat16, so that no machine rounds them differently.
+    magnitude = torch.randint(32, 256, (count,), generator=generator).to(torch.float32) / 128
     if not positive:
         magnitude *= torch.randint(0, 2, (count,), generator=generator).to(torch.float32) * 2 - 1
     return magnitude.to(dtype)

@@ -57,8 +57,8 @@ class SharedMemory:
 
 
 class Interpreter:
-    """A client of one worker process. Errors of a kernel, a crash and a time-out are typed; the next run starts
-    a new process where the last one is gone. `stock=True` keeps Triton's own slow descriptor accesses.
+    """A client of one worker process. Errors of a kernel, a crash and a time-out are typed; the next run
+    starts a new process where the last one is gone. `stock=True` keeps Triton's own slow descriptor accesses.
     """
 
     def __init__(self, *, stock: bool = False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -49,14 +50,10 @@ class Memory:
                 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s > 0)
                 + itemsize
             )
-            raise OutsideBufferError(
-                f"a tile reaches byte {last} of a buffer of {length} bytes"
-            ) from None
+            raise OutsideBufferError(f"a tile reaches byte {last} of a buffer of {length} bytes") from None
 
     def close(self) -> None:
         """Drop the mapping; arrays that are still referenced keep it alive."""
         del self._bytes
-        try:
+        with contextlib.suppress(BufferError):
             self._map.close()
-        except BufferError:
-            pass

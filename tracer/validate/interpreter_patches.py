@@ -4,13 +4,13 @@ Relaxed, because they are rules of a GPU's tensor memory unit and none of Spyre'
 descriptor's base, its strides but the last, and the last offset of a tile are multiples of 16 bytes. Nothing
 else is relaxed.
 
-Corrected, because the interpreter of Triton 3.7.1 computes something that no device does: arithmetic on bfloat16
-(it works on the raw bits, triton issue 11584), float32 to bfloat16 (it truncates where devices round to nearest
-even), libdevice functions (it has none).
+Corrected, because the interpreter of Triton 3.7.1 computes something that no device does: arithmetic on
+bfloat16 (it works on the raw bits, triton issue 11584), float32 to bfloat16 (it truncates where devices
+round to nearest even), libdevice functions (it has none).
 
-Replaced by something equal but faster, proven equal by tests: descriptor loads and stores (the stock ones build a
-pointer per element), generic reductions and scans (one element at a time), and the repeated patching of
-`triton.language` at each call of a helper function.
+Replaced by something equal but faster, proven equal by tests: descriptor loads and stores (the stock ones
+build a pointer per element), generic reductions and scans (one element at a time), and the repeated patching
+of `triton.language` at each call of a helper function.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def validate(self: Any) -> None:
 
 
 def materialize_pointers(self: Any, offsets: Any) -> Any:
-    """One pointer per element of a tile, and which of them are inside; without the alignment of the offset."""
+    """One pointer per element of a tile, and which of them are inside; without the alignment of the
+    offset."""
     assert len(offsets) == self.ndim
     itemsize = self.base.dtype.element_ty.primitive_bitwidth // 8
     pointers = np.broadcast_to(self.base.data, self.block_shape)
@@ -74,7 +75,7 @@ def materialize_pointers(self: Any, offsets: Any) -> Any:
         along[dim] = extent
         offset = (offsets[dim].data + np.arange(extent)).reshape(along)
         pointers = pointers + (itemsize * offset * self.strides[dim].data).astype(np.uint64)
-        inside = inside & (0 <= offset) & (offset < self.shape[dim].data)
+        inside = inside & (offset >= 0) & (offset < self.shape[dim].data)
     return stock.TensorHandle(pointers, self.base.dtype.scalar), inside
 
 
@@ -174,7 +175,9 @@ def _on_floats(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dot(original: Callable[..., Any]) -> Callable[..., Any]:
-    def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> Any:
+    def create_dot(
+        self: Any, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any
+    ) -> Any:
         a, b = (
             stock.TensorHandle(to_float32(x.data), tl.float32) if x.dtype.scalar == tl.bfloat16 else x
             for x in (a, b)
@@ -184,16 +187,18 @@ def _dot(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_dot
 
 
-def generic_reduce(self: Any, input: Any) -> list[Any]:
+def generic_reduce(self: Any, operands: Any) -> list[Any]:
     """The stock order of combination, for all elements beside the reduced axis at once."""
     whole = self.axis is None
-    tensors, axis = self.unravel(input, self.axis)
+    tensors, axis = self.unravel(operands, self.axis)
     data = [t.handle.data for t in tensors]
-    shape = input[0].handle.data.shape
+    shape = operands[0].handle.data.shape
     partial = [np.take(d, 0, axis=axis) for d in data]
     for i in range(1, data[0].shape[axis]):
         left = [self.to_tensor(p, t.dtype) for p, t in zip(partial, tensors, strict=True)]
-        right = [self.to_tensor(np.take(d, i, axis=axis), t.dtype) for d, t in zip(data, tensors, strict=True)]
+        right = [
+            self.to_tensor(np.take(d, i, axis=axis), t.dtype) for d, t in zip(data, tensors, strict=True)
+        ]
         combined = self.combine_fn.fn(*left, *right)
         combined = combined if isinstance(combined, tuple) else (combined,)
         partial = [
@@ -210,15 +215,17 @@ def generic_reduce(self: Any, input: Any) -> list[Any]:
     return results
 
 
-def generic_scan(self: Any, input: Any) -> list[Any]:
+def generic_scan(self: Any, operands: Any) -> list[Any]:
     """The stock order of combination, for all elements beside the scanned axis at once."""
     axis = self.axis
-    data = [t.handle.data for t in input]
+    data = [t.handle.data for t in operands]
     partial = [np.take(d, 0, axis=axis) for d in data]
     steps = [[p] for p in partial]
     for i in range(1, data[0].shape[axis]):
-        left = [self.to_tensor(p, t.dtype) for p, t in zip(partial, input, strict=True)]
-        right = [self.to_tensor(np.take(d, i, axis=axis), t.dtype) for d, t in zip(data, input, strict=True)]
+        left = [self.to_tensor(p, t.dtype) for p, t in zip(partial, operands, strict=True)]
+        right = [
+            self.to_tensor(np.take(d, i, axis=axis), t.dtype) for d, t in zip(data, operands, strict=True)
+        ]
         combined = self.combine_fn.fn(*left, *right)
         combined = combined if isinstance(combined, tuple) else (combined,)
         partial = [
@@ -227,7 +234,9 @@ def generic_scan(self: Any, input: Any) -> list[Any]:
         ]
         for step, value in zip(steps, partial, strict=True):
             step.append(value)
-    return [self.to_tensor(np.stack(step, axis=axis), t.dtype) for step, t in zip(steps, input, strict=True)]
+    return [
+        self.to_tensor(np.stack(step, axis=axis), t.dtype) for step, t in zip(steps, operands, strict=True)
+    ]
 
 
 def _erfc(values: np.ndarray) -> np.ndarray:
@@ -239,7 +248,8 @@ def _round_away(values: np.ndarray) -> np.ndarray:
 
 
 LIBDEVICE: dict[str, Callable[..., np.ndarray]] = {
-    "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power, "atan": np.arctan, "atan2": np.arctan2,
+    "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power, "atan": np.arctan,
+    "atan2": np.arctan2,
     "asin": np.arcsin, "acos": np.arccos, "sinh": np.sinh, "cosh": np.cosh, "tan": np.tan, "erfc": _erfc,
     "fmod": np.fmod, "nearbyint": np.rint, "rint": np.rint, "trunc": np.trunc, "round": _round_away,
     "copysign": np.copysign, "log10": np.log10, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
@@ -295,8 +305,8 @@ def install(memory: Callable[[], Memory], *, fast: bool = True) -> None:
     `memory` gives the memory of the current launch.
     """
     check_names()
-    setattr(stock.TensorDescHandle, "validate", validate)
-    setattr(stock.TensorDescHandle, "materialize_pointers", materialize_pointers)
+    stock.TensorDescHandle.validate = validate
+    stock.TensorDescHandle.materialize_pointers = materialize_pointers
     builder: Any = stock.InterpreterBuilder
     builder.cast_impl = _cast(builder.cast_impl)
     builder.binary_op = _on_floats(builder.binary_op)
@@ -308,9 +318,9 @@ def install(memory: Callable[[], Memory], *, fast: bool = True) -> None:
         setattr(libdevice, name, _device_function(op))
     if not fast:
         return
-    setattr(stock.ReduceOps, "generic_reduce", generic_reduce)
-    setattr(stock.ScanOps, "generic_scan", generic_scan)
-    setattr(stock, "_patch_lang", patch_once)
+    stock.ReduceOps.generic_reduce = generic_reduce
+    stock.ScanOps.generic_scan = generic_scan
+    stock._patch_lang = patch_once
     copies = BlockCopies(memory)
     builder.create_descriptor_load = lambda self, *args: copies.load(self, *args)
     builder.create_descriptor_store = lambda self, *args: copies.store(self, *args)

@@ -1,8 +1,8 @@
 """The process that runs kernels in Triton's interpreter: `python -m tracer.validate.interpreter_worker FD`.
 
-TRITON_INTERPRET changes all of Triton for the life of a process, while capture and lowering need it unset; so the
-interpreter has a process of its own. It imports no torch. A request is one line of JSON over the socket FD,
-together with the descriptor of the shared memory; so is the answer, without a descriptor.
+TRITON_INTERPRET changes all of Triton for the life of a process, while capture and lowering need it unset;
+so the interpreter has a process of its own. It imports no torch. A request is one line of JSON over the
+socket FD, together with the descriptor of the shared memory; so is the answer, without a descriptor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The two halves of every oracle: inputs widened to float64 before the op, its result rounded once after it."""
+"""The two halves of every oracle: inputs widened to float64 before the op, its result rounded once after
+it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def span_of(shape: Sequence[int], stride: Sequence[int]) -> int:
 
 
 def flat_memory(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory from a tensor's first element to its last, gaps included, as a tensor of rank 1 (no copy)."""
+    """The memory from a tensor's first element to its last, gaps included, as a tensor of rank 1 (no
+    copy)."""
     span = span_of(tensor.shape, tensor.stride())
     return tensor.as_strided((span,), (1,), tensor.storage_offset())
 
@@ -56,9 +58,9 @@ def widened(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def round_once(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """`values` in `dtype`, rounded once, to nearest even.
 
-    PyTorch converts float64 to float16 and bfloat16 by way of float32, which rounds twice. Here the first step
-    rounds to odd instead, which leaves the second step's result right (Boldo and Melquiond, 2008: round to odd
-    needs two more bits than the target; float32 has 13 more than float16 and 16 more than bfloat16).
+    PyTorch converts float64 to float16 and bfloat16 by way of float32, which rounds twice. Here the first
+    step rounds to odd instead, which leaves the second step's result right (Boldo and Melquiond, 2008: round
+    to odd needs two more bits than the target; float32 has 13 more than float16 and 16 more than bfloat16).
     """
     if values.dtype != torch.float64 or dtype not in (torch.float16, torch.bfloat16):
         return values.to(dtype)
@@ -92,8 +94,8 @@ def rounded(
 ) -> tuple[torch.Tensor, ...]:
     """What the op returned as one tensor per output, in the output's dtype, rounded once.
 
-    `x` are the widened inputs after the op: an output that is an input is taken from there where the op returned
-    nothing.
+    `x` are the widened inputs after the op: an output that is an input is taken from there where the op
+    returned nothing.
     """
     found = list(leaves(result))
     if len(found) != len(outputs):

@@ -74,9 +74,7 @@ class Problem:
         return "; ".join(text for text in found if text)
 
 
-def interpret(
-    problem: Problem, tier: str, stages: Sequence[Stage] | None = None
-) -> tuple[torch.Tensor, ...]:
+def interpret(problem: Problem, tier: str, stages: Sequence[Stage] | None = None) -> tuple[torch.Tensor, ...]:
     """Run the stages in Triton's interpreter, one after the other, and return the outputs.
 
     Raises Disturbed where something changed that must not, and the errors of the interpreter.
@@ -88,9 +86,7 @@ def interpret(
         block = torch.frombuffer(memory.bytes, dtype=torch.uint8)
         buffers = Buffers(block, problem.layouts, places, problem.inputs)
         launches = [_launch(stage, problem, {n: at.start for n, at in places.items()}) for stage in stages]
-        interpreter().run(
-            problem.source, launches, memory, [(at.start, at.length) for at in places.values()]
-        )
+        interpreter().run(problem.source, launches, memory, [(at.start, at.length) for at in places.values()])
     finally:
         memory.close()
     if detail := buffers.disturbed(problem.written):
@@ -106,7 +102,9 @@ def check_interpreted(problem: Problem, tier: str) -> None:
 
 def _launch(stage: Stage, problem: Problem, starts: Mapping[str, int]) -> Launch:
     args: dict[str, int | float | tuple[int, str]] = {
-        name: (starts[value], f"*{TRITON_TYPES[problem.layouts[value][2]]}") if isinstance(value, str) else value
+        name: (starts[value], f"*{TRITON_TYPES[problem.layouts[value][2]]}")
+        if isinstance(value, str)
+        else value
         for name, value in stage.args.items()
     }
     return Launch(stage.name, args, stage.constexpr, stage.grid)

@@ -1,4 +1,5 @@
-"""A folder's KTIR on the public simulator `ktir_cpu`, where it is installed: somebody else's reading of KTIR."""
+"""A folder's KTIR on the public simulator `ktir_cpu`, where it is installed: somebody else's reading of
+KTIR."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ def unsupported(problem: Problem) -> str:
 def check(folder: Folder) -> None:
     """The committed KTIR, run there stage by stage, equals the oracle.
 
-    Raises Mismatch for a wrong result, SimulatorFailed where the scratchpad overflows, and NotProved where the
-    simulator stops at something it does not know: it has no error type of its own to tell that from a fault.
+    Raises Mismatch for a wrong result, SimulatorFailed where the scratchpad overflows, and NotProved where
+    the simulator stops at something it does not know: it has no error type of its own to tell that from a
+    fault.
     """
     from ktir_cpu import KTIRInterpreter  # type: ignore[import-not-found,unused-ignore]
 
@@ -45,7 +47,9 @@ def check(folder: Folder) -> None:
     memory: dict[str, torch.Tensor] = {}
     for name, (shape, stride, dtype) in problem.layouts.items():
         given = problem.inputs.get(name)
-        memory[name] = flat_memory(given) if given is not None else torch.zeros(span_of(shape, stride), dtype=dtype)
+        memory[name] = (
+            flat_memory(given) if given is not None else torch.zeros(span_of(shape, stride), dtype=dtype)
+        )
     for stage in problem.stages:
         interpreter = KTIRInterpreter()
         try:
@@ -58,7 +62,9 @@ def check(folder: Folder) -> None:
             raise SimulatorFailed(simulator="ktir_cpu", kernel=stage.name, detail=str(error)) from error
         except Exception as error:
             text = " ".join(str(error).split())[:200]
-            raise NotProved(detail=f"ktir_cpu stopped at {stage.name}: {type(error).__name__}: {text}") from error
+            raise NotProved(
+                detail=f"ktir_cpu stopped at {stage.name}: {type(error).__name__}: {text}"
+            ) from error
         for (pointer, buffer), name in zip(stage.pointers.items(), names, strict=True):
             if pointer.startswith("out"):
                 memory[buffer] = torch.from_numpy(found[name]).reshape(-1)
@@ -66,9 +72,7 @@ def check(folder: Folder) -> None:
         name: memory[name].as_strided(tuple(shape), tuple(stride))
         for name, (shape, stride, _) in problem.layouts.items()
     }
-    differences = (
-        difference(e, r) for e, r in zip(_expected(folder), problem.results(tensors), strict=True)
-    )
+    differences = (difference(e, r) for e, r in zip(_expected(folder), problem.results(tensors), strict=True))
     if detail := "; ".join(text for text in differences if text):
         raise Mismatch(tier="T2 on ktir_cpu", detail=detail)
 

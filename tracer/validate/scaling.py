@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -43,13 +44,14 @@ class Scaled:
     sizes: Mapping[int, int]
     problem: Problem
     kernels: tuple[SpyreKernel, ...]
+    identity: str = ""
 
     def __str__(self) -> str:
         return ", ".join(f"{old} -> {new}" for old, new in sorted(self.sizes.items()) if old != new)
 
 
-def scale(folder: Folder) -> Scaled | str:
-    """The first scaling of the op that captures and rewrites to the committed source; else why there is none."""
+def scale(folder: Folder, multiples: Sequence[int] = (1, 8)) -> Scaled | str:
+    """The first scaling at which the op rewrites to the committed source; else why there is none."""
     try:
         call = parse_identity(_identity(folder))
     except ValueError as error:
@@ -64,7 +66,7 @@ def scale(folder: Folder) -> Scaled | str:
         # One element in, one out: the kernels take no size, so that there is none to change.
         return Scaled({}, folder.problem, ())
     large: Scaled | None = None
-    for attempt, (sizes, other) in enumerate(scalings(call, stages)):
+    for attempt, (sizes, other) in enumerate(scalings(call, stages, multiples)):
         if attempt == ATTEMPTS:
             break
         found = _at(folder, sizes, other, blocks, committed)
@@ -81,15 +83,16 @@ def scale(folder: Folder) -> Scaled | str:
 
 def _tiles(scaled: Scaled) -> int:
     return sum(
-        math.prod(-(-axis.extent // axis.block) for axis in axes_of([stage])) for stage in scaled.problem.stages
+        math.prod(-(-axis.extent // axis.block) for axis in axes_of([stage]))
+        for stage in scaled.problem.stages
     )
 
 
 def canonical(source: str) -> str:
     """`source` with its temporaries `tmp0`, `tmp7` ... renumbered in order of appearance.
 
-    Inductor numbers them in order of creation; masks that it needs at one size and not at another take numbers
-    too. Nothing else may differ between two sizes.
+    Inductor numbers them in order of creation; masks that it needs at one size and not at another take
+    numbers too. Nothing else may differ between two sizes.
     """
     numbers: dict[str, int] = {}
     return re.sub(r"\btmp\d+\b", lambda m: f"tmp{numbers.setdefault(m[0], len(numbers))}", source)
@@ -138,7 +141,7 @@ def _at(
     problem = _problem(folder, captured, scaled)
     if problem is None:
         return "the oracle is not finite there"
-    return Scaled(sizes, problem, renamed_kernels)
+    return Scaled(sizes, problem, renamed_kernels, call.identity)
 
 
 def _stage(stage: Stage, kernel: SpyreKernel) -> Stage:
@@ -164,7 +167,13 @@ def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) ->
         # Half of rsqrt of mixed signs is NaN, and NaN hides what is not written.
         if not any(t.is_floating_point() and bool(t.isnan().any()) for t in run(inputs)):
             return Problem(
-                folder.problem.source, stages, layouts, tuple(captured.outputs), views, lambda: inputs, run
+                folder.problem.source,
+                stages,
+                layouts,
+                tuple(captured.outputs),
+                views,
+                functools.partial(dict, inputs),
+                run,
             )
     return None
 

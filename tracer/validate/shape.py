@@ -20,12 +20,10 @@ from tracer.validate.simulate import first
 from tracer.validate.stage import as_pointer
 from tracer.validate.tolerance import Expected
 
-POINTER_IO = frozenset(
-    """
-    load store make_block_ptr advance atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg
-    atomic_xor
-    """.split()
-)
+POINTER_IO = {
+    "load", "store", "make_block_ptr", "advance", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
+    "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",
+}  # fmt: skip
 """Functions of `triton.language` that access memory without a descriptor."""
 
 
@@ -42,7 +40,8 @@ def check_descriptor_io(source: Path) -> None:
 
 
 def check_limits(problem: Problem, modules: Mapping[str, Any], target: SpyreTarget = SPYRE) -> int:
-    """Grid and live tiles fit the hardware; returns the largest number of live bytes. Raises NotSpyreShaped."""
+    """Grid and live tiles fit the hardware; returns the largest number of live bytes. Raises
+    NotSpyreShaped."""
     largest = 0
     for stage in problem.stages:
         function = modules[stage.name].function(stage.name)
@@ -85,7 +84,8 @@ def accesses(problem: Problem, modules: Mapping[str, Any]) -> list[Coverage]:
 def merged(
     problem: Problem, found: list[Coverage], side: str, *, each: bool = False
 ) -> dict[str, list[AccessMap]]:
-    """Accesses by buffer: of all stages together, or with `each` one map per stage. `side` is reads or writes."""
+    """Accesses by buffer: of all stages together, or with `each` one map per stage. `side` is reads or
+    writes."""
     maps: dict[str, list[AccessMap]] = {}
     for stage, cover in zip(problem.stages, found, strict=True):
         here: dict[str, AccessMap] = {}
@@ -122,7 +122,8 @@ def check_writes(problem: Problem, found: list[Coverage]) -> None:
         maps = together.get(name, [AccessMap()])
         if missing := maps[0].missing(shape, stride):
             raise NotCovered(
-                detail=f"{missing.count} elements of {name} are never written, first {list(missing.first or ())}"
+                detail=f"{missing.count} elements of {name} are never written,"
+                f" first {list(missing.first or ())}"
             )
     for name, maps in merged(problem, found, "writes", each=True).items():
         shape, stride, _ = problem.layouts[name]
@@ -137,8 +138,9 @@ def check_writes(problem: Problem, found: list[Coverage]) -> None:
 def check_reads(problem: Problem, found: list[Coverage]) -> None:
     """Whatever input element no core reads does not matter to the oracle. Raises NotCovered.
 
-    This is what catches a contraction over half of K. An element that is not read is changed, the oracle is run
-    again, and its result must stay the same. (An input that is changed in place keeps what no core writes.)
+    This is what catches a contraction over half of K. An element that is not read is changed, the oracle is
+    run again, and its result must stay the same. (An input that is changed in place keeps what no core
+    writes.)
     """
     together = merged(problem, found, "reads")
     written = merged(problem, found, "writes")

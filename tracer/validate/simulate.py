@@ -33,7 +33,9 @@ def first(error: KtirError) -> str:
     return text if more <= 0 else f"{text} (and {more} more)"
 
 
-def simulate(problem: Problem, modules: Mapping[str, Any], stages: Sequence[Stage] | None = None) -> tuple[torch.Tensor, ...]:
+def simulate(
+    problem: Problem, modules: Mapping[str, Any], stages: Sequence[Stage] | None = None
+) -> tuple[torch.Tensor, ...]:
     """Run all stages in order; return the outputs.
 
     Outputs and intermediates must not be read before they are written. Raises SimulatorFailed, Disturbed.
@@ -58,7 +60,9 @@ def simulate(problem: Problem, modules: Mapping[str, Any], stages: Sequence[Stag
         allowed = set(tensors) - set(problem.inputs) | problem.written
         for position in function.stored:
             if pointers[position] not in allowed:
-                raise Disturbed(tier="T2", detail=f"{stage.name} stores to {pointers[position]}, which is read only")
+                raise Disturbed(
+                    tier="T2", detail=f"{stage.name} stores to {pointers[position]}, which is read only"
+                )
         try:
             function.run(
                 [as_pointer(tensors[buffer]) for buffer in pointers],
@@ -85,5 +89,3 @@ def _written_by_one(stages: Sequence[Stage]) -> set[str]:
     """Buffers that a single stage names under an output pointer: those it must cover alone."""
     users = [buffer for stage in stages for name, buffer in stage.pointers.items() if name.startswith("out")]
     return {buffer for buffer in users if users.count(buffer) == 1}
-
-

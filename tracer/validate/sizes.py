@@ -11,12 +11,14 @@ from tracer.models.op_call import OpCall, TensorSpec, Value, leaves, map_values
 from tracer.validate.stage import Stage
 
 _LIKE_A_SIZE = 8
-"""An integer argument below this may well be a dim, a count or a flag; from here on it is taken for a size."""
+"""An integer argument below this may well be a dim, a count or a flag; from here on it is taken for a
+size."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AxisRange:
-    """What a committed kernel does with one axis: extent at the traced size, block, and whether it is reduced."""
+    """What a committed kernel does with one axis: extent at the traced size, block, and whether it is
+    reduced."""
 
     extent: int
     block: int
@@ -29,17 +31,25 @@ def axes_of(stages: Sequence[Stage]) -> list[AxisRange]:
     for stage in stages:
         for name, value in stage.args.items():
             axis = name.removesuffix("_size")
-            if axis != name and isinstance(value, int) and axis[:1] in ("x", "y", "z", "r") and axis[1:].isdigit():
+            if (
+                axis != name
+                and isinstance(value, int)
+                and axis[:1] in ("x", "y", "z", "r")
+                and axis[1:].isdigit()
+            ):
                 block = stage.constexpr.get(f"{axis.upper()}_BLOCK", 1)
                 found.append(AxisRange(value, block, axis.startswith("r")))
     return found
 
 
-def scalings(call: OpCall, stages: Sequence[Stage]) -> Iterator[tuple[dict[int, int], OpCall]]:
+def scalings(
+    call: OpCall, stages: Sequence[Stage], multiples: Sequence[int] = (1, 8)
+) -> Iterator[tuple[dict[int, int], OpCall]]:
     """Calls of the same op at other sizes, the most thorough scaling first, with old -> new extents.
 
-    First all extents change, to a few ragged tiles each; then to multiples of 8; then some extents stay as they
-    are, reduced ones first, because a kernel may hold one as a number (a mean's divisor).
+    First all extents change, to a few ragged tiles each, and then to multiples of 8 (of `multiples`); then
+    some extents stay as they are, reduced ones first, because a kernel may hold one as a number (a mean's
+    divisor).
     """
     axes = axes_of(stages)
     extents = sorted({n for spec in call.tensors for n in spec.shape if n > 1})
@@ -48,7 +58,7 @@ def scalings(call: OpCall, stages: Sequence[Stage]) -> Iterator[tuple[dict[int, 
     products = _products(set(extents), set(sizes))
     seen: set[str] = set()
     for chosen in _choices(values, axes):
-        for multiple in (1, 8):
+        for multiple in multiples:
             mapping = _mapping(chosen, values, axes, multiple, products)
             for smallest in (2, _LIKE_A_SIZE, 1 << 62):
                 changed = _apply(call, mapping, smallest)
@@ -58,7 +68,8 @@ def scalings(call: OpCall, stages: Sequence[Stage]) -> Iterator[tuple[dict[int, 
 
 
 def rescaled(spec: TensorSpec, mapping: Mapping[int, int]) -> TensorSpec:
-    """`spec` with its extents mapped: strides in the same order, gaps in the same proportion, offset as it is."""
+    """`spec` with its extents mapped: strides in the same order, gaps in the same proportion, offset as it
+    is."""
     shape = tuple(mapping.get(n, n) if n > 1 else n for n in spec.shape)
     stride = list(spec.stride)
     before, after = 1, 1
@@ -118,9 +129,7 @@ def _products(extents: set[int], sizes: set[int]) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _target(
-    value: int, values: Sequence[int], axes: Sequence[AxisRange], mapping: Mapping[int, int]
-) -> int:
+def _target(value: int, values: Sequence[int], axes: Sequence[AxisRange], mapping: Mapping[int, int]) -> int:
     """A small extent in place of `value`: two and a half tiles of the axis that it is, where it is one.
 
     `mapping` has the extents smaller than `value` already.

@@ -32,7 +32,8 @@ _ALIGNMENT = 16
 class Stage:
     """One launch: a `@triton.jit` function, the file of its KTIR, its grid, and what each argument is.
 
-    `args` maps kernel arguments, in kernel order, to the name of a buffer or to a number; `constexpr` the rest.
+    `args` maps kernel arguments, in kernel order, to the name of a buffer or to a number; `constexpr` the
+    rest.
     """
 
     kernel: Any
@@ -48,12 +49,14 @@ class Stage:
 
     @property
     def pointers(self) -> dict[str, str]:
-        """Pointer arguments and their buffers, in kernel order: the parameters of the stage's KTIR function."""
+        """Pointer arguments and their buffers, in kernel order: the parameters of the stage's KTIR
+        function."""
         return {name: value for name, value in self.args.items() if isinstance(value, str)}
 
 
 def load_sibling(file: str, name: str) -> ModuleType:
-    """The module `name` in the folder of `file`, under a name of its own; no package and no path is needed."""
+    """The module `name` in the folder of `file`, under a name of its own; no package and no path is
+    needed."""
     path = Path(file).resolve().parent / name
     unique = "spyre_" + re.sub(r"\W", "_", f"{path.parent.name}_{path.stem}")
     spec = importlib.util.spec_from_file_location(unique, path)
@@ -80,8 +83,8 @@ def launch(
 ) -> Any:
     """Launch all stages on the device of `inputs` (on a GPU where there are none) and return the outputs.
 
-    Inputs must have the traced shapes, strides and dtypes; those that are outputs too are written in place. Other
-    buffers are allocated. Returns a tensor, or a tuple of tensors where the op has several outputs.
+    Inputs must have the traced shapes, strides and dtypes; those that are outputs too are written in place.
+    Other buffers are allocated. Returns a tensor, or a tuple of tensors where the op has several outputs.
 
     Raises:
         LaunchRefused: a tensor has another layout, or the device cannot run the kernel.
@@ -90,9 +93,10 @@ def launch(
     for name, tensor in inputs.items():
         shape, stride, dtype = buffers[name]
         if tuple(tensor.shape) != tuple(shape) or tensor.dtype != dtype or not _same_stride(tensor, stride):
-            found = f"{tensor.dtype}{list(tensor.shape)} with strides {list(tensor.stride())}"
+            layout = f"{tensor.dtype}{list(tensor.shape)} with strides {list(tensor.stride())}"
             raise LaunchRefused(
-                detail=f"{name} is {found}; this kernel takes {dtype}{list(shape)} with strides {list(stride)}",
+                detail=f"{name} is {layout};"
+                f" this kernel takes {dtype}{list(shape)} with strides {list(stride)}",
                 try_="a harvest at that size.",
             )
     tensors = dict(inputs)
@@ -133,7 +137,8 @@ def unaligned(stage: Stage, tensors: Mapping[str, torch.Tensor]) -> str:
     """Why a GPU's tensor memory unit would silently ignore a stage's accesses; empty where it would not.
 
     Measured: with a row stride that is no multiple of 16 bytes the launch succeeds and the output stays
-    untouched. Strides are the arguments `<descriptor>_stride_<axis>`; descriptor `in0` is of pointer `in_ptr0`.
+    untouched. Strides are the arguments `<descriptor>_stride_<axis>`; descriptor `in0` is of pointer
+    `in_ptr0`.
     """
     for name, buffer in stage.pointers.items():
         if tensors[buffer].numel() and tensors[buffer].data_ptr() % _ALIGNMENT:

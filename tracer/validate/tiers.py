@@ -26,7 +26,10 @@ def check_t0(folder: Folder, *, full_size: bool = False) -> None:
 
 
 def check_t1(folder: Folder) -> int:
-    """T1; returns the largest number of bytes of live tiles. Raises NotProved, after everything else held, where the op has no other problem size."""
+    """T1; returns the largest number of bytes of live tiles.
+
+    Raises NotProved, after everything else held, where the op has no other problem size.
+    """
     use_one_thread()
     problem = folder.problem
     check_descriptor_io(problem.source)

@@ -15,7 +15,8 @@ _INTERMEDIATE = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 @dataclass(frozen=True)
 class Expected:
-    """What the oracle says of one output: its value, rounded once, and the allowed difference of every element.
+    """What the oracle says of one output: its value, rounded once, and the allowed difference of every
+    element.
 
     `allowed` is float64 of the same shape; None means equality, bit for bit but for the sign of zero.
     """
@@ -34,10 +35,11 @@ def expect(
     """Run an oracle on `inputs`; bound what a kernel of the same formula may round differently.
 
     `between` are the dtypes of the buffers between kernels: a result that passes through float16 is rounded
-    there once more. For an output of rounding unit u (2**-11 for float16, 2**-24 for float32) and a bound E of the
-    error analysis (`error_bounds`) the allowed difference is E + 2 u |expected|: the kernel's value is within E of
-    the exact one, and both are rounded to the output's dtype, by at most u each. Where E is 0, because nothing
-    but data movement and exact operations leads to the element, both roundings agree, and nothing is allowed.
+    there once more. For an output of rounding unit u (2**-11 for float16, 2**-24 for float32) and a bound E
+    of the error analysis (`error_bounds`) the allowed difference is E + 2 u |expected|: the kernel's value
+    is within E of the exact one, and both are rounded to the output's dtype, by at most u each. Where E is
+    0, because nothing but data movement and exact operations leads to the element, both roundings agree, and
+    nothing is allowed.
     """
     floats = {t.dtype for t in inputs.values() if t.is_floating_point()}
     unit = 2.0**-53 if floats == {torch.float64} else 2.0**-24

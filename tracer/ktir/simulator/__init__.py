@@ -1,4 +1,6 @@
-"""Runs KTIR functions on a grid of cores over torch tensors, and finds what is wrong with them while it does."""
+"""Runs KTIR functions on a grid of cores over torch tensors, and finds what is wrong with them while it
+does.
+"""
 
 from tracer.ktir.simulator.run import Function, Module, Result
 

@@ -48,7 +48,7 @@ def check_box(view: View, lo: Sequence[int], shape: Sequence[int]) -> None:
             bad[axis] = start if start < 0 else max(start, view.sizes[axis])
             raise Fault(
                 "KT201",
-                f"axis {axis}: coordinates {start} to {start + extent - 1} of a view of {view.sizes[axis]} elements",
+                f"axis {axis}: coordinates {start} to {start + extent - 1} of a view of {view.sizes[axis]}",
                 tuple(bad),
             )
     if view.box is not None:
@@ -56,7 +56,7 @@ def check_box(view: View, lo: Sequence[int], shape: Sequence[int]) -> None:
             if extent and (start < low or start + extent > high):
                 raise Fault(
                     "KT202",
-                    f"axis {axis}: coordinates {start} to {start + extent - 1}, but the set of the view holds "
+                    f"axis {axis}: coordinates {start} to {start + extent - 1}, the set of the view holds "
                     f"{low} to {high - 1}",
                     tuple(lo),
                 )
@@ -87,7 +87,7 @@ def check_points(view: View, points: np.ndarray) -> None:
         lo, hi = np.asarray(view.box).T
         allowed = ((points >= lo) & (points < hi)).all(axis=1)
     if view.points is not None:
-        points_set, symbols = view.points  # type: ignore[misc]
+        points_set, symbols = view.points
         allowed = allowed & contains(points_set, list(points.T), symbols)
     if not allowed.all():
         where = tuple(int(v) for v in points[allowed.argmin()])
@@ -181,7 +181,9 @@ def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[i
 
 
 def addresses_of(view: View, points: np.ndarray) -> np.ndarray:
-    """Element indices of rows of coordinates. Raises Fault for one outside the view, its set or its buffer."""
+    """Element indices of rows of coordinates. Raises Fault for one outside the view, its set or
+    its buffer.
+    """
     check_points(view, points)
     return view.offset + points @ np.asarray(view.strides, dtype=np.int64)
 
@@ -230,7 +232,9 @@ def write_addresses(session: Session, view: View, flat: np.ndarray, value: Tenso
 def distributed_read(
     session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int]
 ) -> Tensor:
-    """The box gathered from the partitions that hold it; raises Fault KT220 where one element has no partition."""
+    """The box gathered from the partitions that hold it; raises Fault KT220 where one element has no
+    partition.
+    """
     out: Tensor | None = None
     held = np.zeros(tuple(shape), dtype=bool)
     for part, box in zip(view.parts, view.boxes, strict=True):

@@ -12,7 +12,6 @@ from xdsl.ir import Operation
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.dtypes import element, is_tensor
-from tracer.ktir.simulator.liveness import peak
 from tracer.ktir.simulator.memory import UNWRITTEN
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
@@ -43,7 +42,7 @@ def after_run(
 
 def scratchpad(function: Function, target: SpyreTarget) -> list[Diagnostic]:
     """Peak live tile bytes of one core against the scratchpad's size and the back end's reserve."""
-    bytes_, op = peak(function.op)
+    bytes_, op = function.peak
     if bytes_ > target.lx_bytes:
         return [at(op, "KT207", f"{bytes_} bytes of tiles live here, the scratchpad has {target.lx_bytes}")]
     if bytes_ > target.lx_warn_bytes:
@@ -69,7 +68,12 @@ def _has_nan(held: ArgumentBuffer) -> bool:
     data = held.buffer.data
     if not data.is_floating_point():
         return False
-    if held.buffer.writers is None:
+    if held.buffer.writers is None or not data.numel():
+        return False
+    # A NaN makes the sum NaN, so a sum that is a number settles it in one cheap pass.
+    if not bool(
+        torch.isnan(_wide(data).sum(dtype=torch.float64 if data.dtype == torch.float64 else torch.float32))
+    ):
         return False
     return bool((torch.isnan(_wide(data)) & (held.buffer.writers != UNWRITTEN)).any())
 

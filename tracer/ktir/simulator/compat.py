@@ -1,21 +1,22 @@
 """What changes under `mode="ktir_cpu"`, for scores that must match the public simulator.
 
-* Views bound nothing: a load past the end of its buffer gives zeros there, a store past the end drops elements, and
+* Views bound nothing: a load past the end of its buffer gives zeros there, a store past the end drops
+  elements, and
   inside the buffer anything is reachable. Coordinate sets are ignored. There is no sanitizer.
-* `linalg.matmul` and `batch_matmul` round the product to the type of the first input, then add in the output's type.
+* `linalg.matmul` and `batch_matmul` round the product to the type of the first input, then add in the
+  output's type.
 * Arithmetic on two scalars of any float type is done in f16.
 * Reductions of every float type fold pairwise in halves, rightmost axis first.
 * Collectives fold in ring order: core c takes c, c - 1, c - 2 ... of its group.
 * `math.rsqrt` rounds after the square root and after the division.
 
-Not imitated: results that depend on mutated `outs`, misparsed text, unsigned operations done signed, cast targets
-ignored, NumPy's and torch's different rounding of transcendental functions.
+Not imitated: results that depend on mutated `outs`, misparsed text, unsigned operations done signed, cast
+targets ignored, NumPy's and torch's different rounding of transcendental functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
 
 import numpy as np
 import torch
@@ -28,7 +29,9 @@ from tracer.ktir.simulator.memory import View
 
 
 def addresses(view: View, lo: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-    """Element indices of a box, unbounded. Raises Fault for one before the buffer, as the public tool does."""
+    """Element indices of a box, unbounded. Raises Fault for one before the buffer, as the public
+    tool does.
+    """
     total = np.asarray(view.offset, dtype=np.int64)
     for axis, (start, extent, stride) in enumerate(zip(lo, shape, view.strides, strict=True)):
         steps = (start + np.arange(extent)) * stride

@@ -1,8 +1,8 @@
 """KTIR functions to Python functions, one line of Python per operation.
 
-SSA values become local variables, loops become Python loops, and every operation with work to do becomes a call of
-a closure built once. A function that communicates between cores becomes a generator. The line of generated code an
-exception passes through tells which operation failed.
+SSA values become local variables, loops become Python loops, and every operation with work to do becomes
+a call of a closure built once. A function that communicates between cores becomes a generator. The line
+of generated code an exception passes through tells which operation failed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp, f16
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tracer.ktir.arith_ops import CmpiOp, SelectOp
 from tracer.ktir.diagnostics import KtirError, at
 from tracer.ktir.simulator.compat import two_step_rsqrt
 from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, rounder, wrap
-from tracer.ktir.simulator.scalar_ops import scalar_function
+from tracer.ktir.simulator.scalar_ops import CMPI, predicate_of, scalar_function
 from tracer.ktir.simulator.tensor_ops import tile_function
 
 _COUNTER = iter(range(1 << 62))
@@ -60,7 +59,9 @@ def emits(*names: str) -> Callable[[Emitter], Emitter]:
 
 @dataclass
 class Compiler:
-    """State of compiling one function. `keep`, where given, is the set of operations whose values are needed."""
+    """State of compiling one function. `keep`, where given, is the set of operations whose values are
+    needed.
+    """
 
     module: ModuleOp
     keep: set[Operation] | None = None
@@ -186,7 +187,7 @@ class Compiler:
         for op in block.ops:
             if op is stop:
                 break
-            if op is block.last_op:
+            if op.next_op is None:
                 returned = op.operands
                 break
             self.op(op)
@@ -235,10 +236,10 @@ def _inline(op: Operation, compiler: Compiler) -> str | None:
     names = [compiler.use(v) for v in op.operands]
     if op.name in _INLINE_INT and element(op.results[0].type).name == "index":
         return f"{names[0]} {_INLINE_INT[op.name]} {names[1]}"
-    if isinstance(op, CmpiOp) and element(op.lhs.type).bits > 1:
-        sign = _INLINE_CMP.get(op.word)
+    if op.name == "arith.cmpi" and element(op.operands[0].type).bits > 1:
+        sign = _INLINE_CMP.get(CMPI[predicate_of(op)])
         return f"{names[0]} {sign} {names[1]}" if sign else None
-    if isinstance(op, SelectOp):
+    if op.name == "arith.select":
         return f"{names[1]} if {names[0]} else {names[2]}"
     if op.name == "arith.index_cast":
         source, result = element(op.operands[0].type), element(op.results[0].type)
@@ -313,7 +314,7 @@ def finish_program(compiler: Compiler, function: func.FuncOp, *, collective: boo
     name = function.sym_name.data
     filename = f"<ktir {name} {next(_COUNTER)}>"
     space = compiler.space
-    exec(compile(source, filename, "exec"), space)  # noqa: S102
+    exec(compile(source, filename, "exec"), space)
     return Program(name, space["program"], filename, compiler.ops, collective, source)
 
 

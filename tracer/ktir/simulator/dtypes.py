@@ -135,6 +135,6 @@ _ROUND: dict[str, Callable[[float], float]] = {
 
 
 def rounder(el: Element) -> Callable[[float], float]:
-    """A function that rounds a float to the element type, to nearest even; float64 arithmetic rounded once more
-    is exact for + - * / and sqrt in every narrower type, since 53 >= 2 * 24 + 2."""
+    """A function that rounds a float to the element type, to nearest even; float64 arithmetic rounded
+    once more is exact for + - * / and sqrt in every narrower type, since 53 >= 2 * 24 + 2."""
     return _ROUND[el.name]

@@ -85,9 +85,8 @@ def _parallel(compiler: Compiler, op: Operation) -> None:
     loops = zip(op.body.block.args, op.lowerBound, op.upperBound, op.step, strict=True)
     depth = 0
     for arg, lower, upper, step in loops:
-        compiler.line(
-            f"for {compiler.define(arg)} in {compiler.bind(steps, 'f')}({compiler.uses((lower, upper, step))}):"
-        )
+        bounds = compiler.uses((lower, upper, step))
+        compiler.line(f"for {compiler.define(arg)} in {compiler.bind(steps, 'f')}({bounds}):")
         compiler.indent += 1
         depth += 1
     compiler.block(op.body.block)

@@ -14,11 +14,11 @@ from xdsl.ir.affine import AffineMap, AffineSet
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, format_expr, order_points, permutation, set_box, set_points
 from tracer.ktir.simulator.access import (
-    distributed_read,
     addresses_of,
+    distributed_read,
     distributed_write,
-    read_box,
     read_addresses,
+    read_box,
     write_addresses,
     write_box,
 )
@@ -74,10 +74,9 @@ def _view(compiler: Compiler, op: Operation) -> None:
         return view
 
     pointer = compiler.use(op.pointer)
-    compiler.line(
-        f"{compiler.define(op.view)} = {compiler.bind(build, 'f')}(session, {pointer}, "
-        f"({compiler.uses(op.sizes)}{',' if op.sizes else ''}), ({compiler.uses(op.strides)}{',' if op.strides else ''}))"
-    )
+    extents, steps = (f"({compiler.uses(v)}{',' if v else ''})" for v in (op.sizes, op.strides))
+    arguments = f"session, {pointer}, {extents}, {steps}"
+    compiler.line(f"{compiler.define(op.view)} = {compiler.bind(build, 'f')}({arguments})")
 
 
 def _fill(static: Sequence[int], dynamic: Sequence[int]) -> tuple[int, ...]:
@@ -89,7 +88,7 @@ def _fill(static: Sequence[int], dynamic: Sequence[int]) -> tuple[int, ...]:
 def _local(box: Box, sizes: Sequence[int]) -> bool:
     """Whether the set narrows the view; a set outside its extents names global coordinates of a partition."""
     whole = all(lo == 0 and hi == n for lo, hi, n in zip(box.lo, box.hi, sizes, strict=True))
-    return not whole and all(0 <= lo and hi <= n for lo, hi, n in zip(box.lo, box.hi, sizes, strict=True))
+    return not whole and all(lo >= 0 and hi <= n for lo, hi, n in zip(box.lo, box.hi, sizes, strict=True))
 
 
 @emits("ktdp.construct_distributed_memory_view")
@@ -112,9 +111,9 @@ def _distributed(compiler: Compiler, op: Operation) -> None:
             max(b[axis][1] for b in boxes) if extent == DYNAMIC_INDEX else extent
             for axis, extent in enumerate(shape)
         )
-        for box in boxes:
-            if any(lo < 0 or hi > n for (lo, hi), n in zip(box, sizes, strict=True)):
-                raise Fault("KT220", f"a partition holds {box}, outside the view of shape {list(sizes)}")
+        for held in boxes:
+            if any(lo < 0 or hi > n for (lo, hi), n in zip(held, sizes, strict=True)):
+                raise Fault("KT220", f"a partition holds {held}, outside the view of shape {list(sizes)}")
         plain = tuple(View(p.buffer, p.offset, p.sizes, p.strides, p.inside) for p in parts)
         return DistributedView(plain, tuple(boxes), sizes)
 
@@ -179,6 +178,11 @@ def _load(compiler: Compiler, op: Operation) -> None:
     )
 
 
+def _scatter(session: Any, value: Tensor, tile: Any) -> None:
+    view, flat = tile
+    write_addresses(session, view, flat, value.reshape(-1))
+
+
 @emits("ktdp.store")
 def _store(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, ktdp.StoreOp)
@@ -187,7 +191,7 @@ def _store(compiler: Compiler, op: Operation) -> None:
         return
     tile = _defining(op)
     if tile is None:
-        function: Callable[..., Any] = lambda session, v, t: write_addresses(session, *t, v.reshape(-1))  # noqa: E731
+        function: Callable[..., Any] = _scatter
     else:
         if element(tile.base.type).name != element(op.data.type).name:
             raise Unsupported(
@@ -333,9 +337,8 @@ def _produce(compiler: Compiler, op: Operation) -> None:
         compiler.op(inner)
     end = block.last_op
     assert end is not None
-    compiler.line(
-        f"{compiler.define(op.future)} = ({key}, {compiler.use(block.args[0])}, {compiler.use(end.operands[0])})"
-    )
+    group, partial = compiler.use(block.args[0]), compiler.use(end.operands[0])
+    compiler.line(f"{compiler.define(op.future)} = ({key}, {group}, {partial})")
     compiler.indent -= 1
     compiler.line("else:")
     compiler.line(f"    {compiler.define(op.future)} = ({key}, None, None)")

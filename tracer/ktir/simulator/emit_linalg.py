@@ -39,7 +39,8 @@ emits(
     *(
         f"linalg.{name}"
         for name in (
-            "add", "sub", "mul", "div", "div_unsigned", "max", "min", "powf", "exp", "log", "sqrt", "rsqrt", "square",
+            "add", "sub", "mul", "div", "div_unsigned", "max", "min", "powf", "exp", "log", "sqrt",
+            "rsqrt", "square",
             "reciprocal", "negf", "abs", "ceil", "floor", "tanh", "erf", "round", "select", "copy", "fill",
             "transpose", "broadcast",
         )
@@ -127,7 +128,7 @@ def iteration_extents(op: linalg.GenericOp) -> list[int]:
     for map_, value in zip(maps, op.operands, strict=True):
         if not is_tensor(value.type):
             continue
-        for expr, extent in zip(map_.results, value.type.get_shape(), strict=True):  # type: ignore[attr-defined]
+        for expr, extent in zip(map_.results, value.type.get_shape(), strict=True):
             if isinstance(expr, AffineDimExpr):
                 known = extents.setdefault(expr.position, extent)
                 if known != extent:
@@ -206,7 +207,10 @@ def _generic(compiler: Compiler, op: Operation) -> None:
         def reducing(run: Callable[..., Any], *tiles: Any) -> Tensor:
             spaces = [f(t) for f, t in zip(spread, tiles, strict=True)]
             value = run(*spaces).expand(extents)
-            value = fold(combine, value, reduced)
+            folded = fold(combine, value, reduced)
+            if folded is None:
+                return tiles[-1]
+            value = folded
             for d in sorted(reduced):
                 value = value.unsqueeze(d)
             return finish[0](combine(value, spaces[-1])).to(els[0].dtype)

@@ -1,7 +1,7 @@
 """Indirect access tiles: index tensors read once, addresses of all points computed by broadcasting.
 
-Over a box of variables every subscript is an array that varies only along the variables it names, so that bounds
-are checked and index tensors read on small arrays; only the final sum has one entry per element.
+Over a box of variables every subscript is an array that varies only along the variables it names, so that
+bounds are checked and index tensors read on small arrays; only the final sum has one entry per element.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from tracer.ktir.simulator.memory import View
 
 
 def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View, np.ndarray]]:
-    """`build(session, view, captured, index_views, symbols) -> (view, element indices)` in the tile's order."""
+    """`build(session, view, captured, index_views, symbols) -> (view, element indices)` in the
+    tile's order.
+    """
     points, order = op.variables_space_set.data, op.variables_space_order.data
     subscripts = op.subscripts()
     shape = tuple(op.tile.type.get_shape())
@@ -33,7 +35,7 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View,
         box = set_box(points, tuple(symbols))
         if box is not None and axes is not None:
             variables: list[np.ndarray] = list(
-                np.ogrid[tuple(slice(b, h) for b, h in zip(box.lo, box.hi, strict=True))]  # type: ignore[arg-type]
+                np.ogrid[tuple(slice(b, h) for b, h in zip(box.lo, box.hi, strict=True))]
             )
             full: tuple[int, ...] = box.shape
         else:
@@ -41,7 +43,7 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View,
             full = (len(variables[0]),) if variables else (1,)
         if int(np.prod(full, dtype=np.int64)) != size:
             raise Fault("KT113", f"the set holds {np.prod(full)} points, the tile {size} elements")
-        dims = [*captured, *variables]
+        dims: list[Any] = [*captured, *variables]
         remaining = iter(views)
         coordinates = []
         for axis, (indirect, map_) in enumerate(subscripts):
@@ -69,7 +71,9 @@ def _lookup(
 
 
 def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int]) -> np.ndarray:
-    """Element indices of broadcast coordinates. Raises Fault for one outside the view, its set or its buffer."""
+    """Element indices of broadcast coordinates. Raises Fault for one outside the view, its set or its
+    buffer.
+    """
     bounds = view.box or tuple((0, n) for n in view.sizes)
     total = np.asarray(view.offset, dtype=np.int64)
     for axis, (values, (low, high), stride) in enumerate(zip(coordinates, bounds, view.strides, strict=True)):
@@ -80,7 +84,7 @@ def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int
             raise Fault(code, f"axis {axis}: coordinate {point[axis]} is not in [{low}, {high})", point)
         total = total + values * stride
     if view.points is not None:
-        points, symbols = view.points  # type: ignore[misc]
+        points, symbols = view.points
         inside = np.broadcast_to(contains(points, list(coordinates), symbols), full)
         if not inside.all():
             where = np.argwhere(~inside)[0]

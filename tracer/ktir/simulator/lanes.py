@@ -1,8 +1,9 @@
 """Lanes: cores, or iterations of a core's loop, run together as the leading dimension of every tile.
 
-Only programs in which lanes do not meet can run this way. Whatever is not plainly so - an access out of bounds, two
-lanes at one element, a read of something stored - raises Bail, and the caller runs the function core by core, which
-finds and names what is wrong. Lanes therefore never report anything themselves.
+Only programs in which lanes do not meet can run this way. Whatever is not plainly so - an access out of
+bounds, two lanes at one element, a read of something stored - raises Bail, and the caller runs the
+function core by core, which finds and names what is wrong. Lanes therefore never report anything
+themselves.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ def merge(
 
 
 def _progression(first: np.ndarray) -> list[tuple[int, int]] | None:
-    """`first` as a nest of (count, step), outermost first, at most two deep; None where it is no such nest."""
+    """`first` as a nest of (count, step), outermost first, at most two deep; None where it is no
+    such nest.
+    """
     n = len(first)
     if n == 1:
         return [(1, 0)]
@@ -154,7 +157,9 @@ def write_window(
 
 
 def _starts(view: View, subscripts: Sequence[Any], lo: Sequence[int], extents: Sequence[int]) -> list[Any]:
-    """First coordinate per axis, as ints or arrays. Raises Bail unless the boxes lie in the view and its set."""
+    """First coordinate per axis, as ints or arrays. Raises Bail unless the boxes lie in the view and its
+    set.
+    """
     if view.points is not None or min(view.strides, default=0) < 0 or not view.inside:
         raise Bail
     out = []

@@ -1,7 +1,8 @@
 """Which values differ between lanes, and which loops may run their iterations as lanes.
 
-A lane is one core, or one iteration of a core's loop where iterations do not depend on each other. The analysis is a
-forward data flow to a fixpoint; everything it cannot place makes the function run core by core instead.
+A lane is one core, or one iteration of a core's loop where iterations do not depend on each other. The
+analysis is a forward data flow to a fixpoint; everything it cannot place makes the function run core by
+core instead.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir import dialect as ktdp
+from tracer.ktir.simulator.slices import ends
 
 _IGNORES_OUTS = {
-    "linalg.fill", "linalg.transpose", "linalg.broadcast", "linalg.add", "linalg.sub", "linalg.mul", "linalg.div",
-    "linalg.max", "linalg.min", "linalg.exp", "linalg.log", "linalg.sqrt", "linalg.select", "linalg.copy",
+    *(f"linalg.{name}" for name in ("fill", "transpose", "broadcast", "add", "sub", "mul", "max", "min")),
+    *(f"linalg.{name}" for name in ("exp", "log", "sqrt", "select", "copy")),
     *ktdp.ELEMENTWISE,
-}  # fmt: skip
+}
 _LOOPS = (scf.ForOp, scf.IfOp, scf.WhileOp)
 
 
@@ -59,7 +61,7 @@ def _visit(op: Operation, found: set[SSAValue]) -> None:
                 found.update((arg, result))
     elif isinstance(op, scf.IfOp):
         for lane, result in enumerate(op.results):
-            yields = {r.block.last_op.operands[lane] for r in op.regions if r.blocks}
+            yields = {ends(r)[lane] for r in op.regions if r.blocks}
             if op.cond in found or found & yields:
                 found.add(result)
     elif any(v in found for v in inputs(op)):
@@ -67,7 +69,9 @@ def _visit(op: Operation, found: set[SSAValue]) -> None:
 
 
 def inputs(op: Operation) -> list[SSAValue]:
-    """The values an operation's results depend on, captured ones included, `outs` that only give a shape left out."""
+    """The values an operation's results depend on, captured ones included, `outs` that only give a shape
+    left out.
+    """
     operands = list(op.operands)
     if op.name in _IGNORES_OUTS:
         operands = operands[:-1]

@@ -1,10 +1,11 @@
-"""Compiling a function so that one pass runs many lanes: tiles that differ between lanes get a leading dimension."""
+"""Compiling a function so that one pass runs many lanes: tiles that differ between lanes get a leading
+dimension.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +36,9 @@ def lane_emits(*names: str) -> Callable[[LaneEmitter], LaneEmitter]:
 
 @dataclass
 class LaneCompiler(Compiler):
-    """A compiler whose emitters know which values vary. `lanes` names the local variable that holds the lanes."""
+    """A compiler whose emitters know which values vary. `lanes` names the local variable that holds the
+    lanes.
+    """
 
     varying: set[SSAValue] = field(default_factory=set)
     lanes: str = "lanes"
@@ -98,7 +101,9 @@ class LaneCompiler(Compiler):
         return f"{self.bind(spread, 'f')}({self.use(value)}, {self.lanes}, {self.bind(dtype)}, {shape!r})"
 
     def selected(self, blocks: Sequence[Block], op: Operation, index: str) -> dict[SSAValue, str]:
-        """Rebind the varying values that the regions of `op` use to the lanes at `index`; returns the old names."""
+        """Rebind the varying values that the regions of `op` use to the lanes at `index`; returns the old
+        names.
+        """
         old: dict[SSAValue, str] = {}
         taker = self.bind(take, "f")
         for value in captured(op):
@@ -113,7 +118,7 @@ class LaneCompiler(Compiler):
         """Emit the operations of a nested block."""
         start = len(self.lines)
         for op in block.ops:
-            if op is not block.last_op or op.results or op.name.startswith("ktdp."):
+            if op.next_op is not None or op.results or op.name.startswith("ktdp."):
                 self.op(op)
         if len(self.lines) == start:
             self.line("pass")
@@ -131,7 +136,9 @@ def _is_number(value: SSAValue) -> bool:
 
 
 def compile_lanes(module: ModuleOp, function: func.FuncOp) -> Program:
-    """Compile for lanes: `run(session, lanes, *args)`. Raises Unsupported where the function cannot run that way."""
+    """Compile for lanes: `run(session, lanes, *args)`. Raises Unsupported where the function cannot run that
+    way.
+    """
     from tracer.ktir.simulator import (
         emit_control,
         emit_ktdp,
@@ -159,9 +166,8 @@ def _for(compiler: LaneCompiler, op: Operation) -> None:
     outer_lanes = compiler.lanes
     if expandable(op):
         fresh, index = f"lanes{len(compiler.lines)}", f"index{len(compiler.lines)}"
-        compiler.line(
-            f"for {index}, {compiler.define(induction)}, {fresh} in {outer_lanes}.expand({', '.join(bounds)}):"
-        )
+        pairs = f"{outer_lanes}.expand({', '.join(bounds)})"
+        compiler.line(f"for {index}, {compiler.define(induction)}, {fresh} in {pairs}:")
         compiler.indent += 1
         compiler.lanes = fresh
         old = compiler.selected([op.body.block], op, index)

@@ -87,9 +87,8 @@ def _load(compiler: LaneCompiler, op: Operation) -> None:
         out = load(session, coordinates, lanes, lo, extents)
         return out if order is None else out.permute(order)
 
-    compiler.line(
-        f"{compiler.define(op.result)} = {compiler.bind(run, 'f')}(session, {compiler.use(op.tile)}, {compiler.lanes})"
-    )
+    arguments = f"session, {compiler.use(op.tile)}, {compiler.lanes}"
+    compiler.line(f"{compiler.define(op.result)} = {compiler.bind(run, 'f')}({arguments})")
 
 
 @lane_emits("ktdp.store")

@@ -52,7 +52,7 @@ def _fill(compiler: LaneCompiler, op: Operation) -> None:
 
 @lane_emits("tensor.extract")
 def _extract(compiler: LaneCompiler, op: Operation) -> None:
-    source, *indices = op.operands
+    source = op.operands[0]
     shape = _shape(source)
     varies = source in compiler.varying
 
@@ -149,7 +149,8 @@ lane_emits(
     *(
         f"linalg.{name}"
         for name in (
-            "add", "sub", "mul", "div", "div_unsigned", "max", "min", "powf", "exp", "log", "sqrt", "rsqrt", "square",
+            "add", "sub", "mul", "div", "div_unsigned", "max", "min", "powf", "exp", "log", "sqrt",
+            "rsqrt", "square",
             "reciprocal", "negf", "abs", "ceil", "floor", "tanh", "erf", "round", "select", "copy",
         )
     )

@@ -14,7 +14,6 @@ from tracer.ktir.simulator.compile import Program, Unsupported
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.lanes import Bail, Lanes
 from tracer.ktir.simulator.lanes_analysis import batchable, expandable
-from tracer.ktir.simulator.liveness import peak
 
 if TYPE_CHECKING:
     from tracer.ktir.simulator.run import Function
@@ -41,7 +40,7 @@ def plan(function: Function) -> LaneProgram | None:
 
     if not batchable(function.op):
         return None
-    live, _ = peak(function.op)
+    live, _ = function.peak
     limit = max(1, WORKING_SET // max(live, 1))
     if limit < 4:
         return None
@@ -60,7 +59,9 @@ def plan(function: Function) -> LaneProgram | None:
 def run_lanes(
     function: Function, prepare: Callable[[Program], Any]
 ) -> tuple[Any, Any, list[tuple[Any, ...]]] | None:
-    """Session, buffers and an empty list of returned values, or None where the function must run core by core."""
+    """Session, buffers and an empty list of returned values, or None where the function must run core by
+    core.
+    """
     if function.lanes is None:
         function.lanes = plan(function) or False
     if not isinstance(function.lanes, LaneProgram):

@@ -1,8 +1,9 @@
 """Peak bytes of tiles alive at once on one core, from SSA liveness.
 
-A tile lives from its definition to its last use; at an operation, operands and results live together. The result of
-an operation with `outs`, of a reshape, and of a loop's carried value takes the place of the value it continues
-where that value dies there. Splat constants and `tensor.empty` hold no elements of their own.
+A tile lives from its definition to its last use; at an operation, operands and results live together. The
+result of an operation with `outs`, of a reshape, and of a loop's carried value takes the place of the
+value it continues where that value dies there. Splat constants and `tensor.empty` hold no elements of
+their own.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from xdsl.ir.affine import AffineSet
 
 from tracer.ktir.affine import Box
 from tracer.ktir.simulator.dtypes import Element
@@ -20,8 +21,9 @@ FIRST_CORE = 2
 class Buffer:
     """Linear memory of one element type.
 
-    `data` is 1-D: element k of memory is `data[k]`. `stored` says that the function stores here, so that loads must
-    copy and accesses are tracked. `writers` and `readers` hold one number per element (see `FIRST_CORE`).
+    `data` is 1-D: element k of memory is `data[k]`. `stored` says that the function stores here, so that
+    loads must copy and accesses are tracked. `writers` and `readers` hold one number per element (see
+    `FIRST_CORE`).
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class Buffer:
     ):
         self.name = name
         self.data = data
-        self.base = data.storage_offset()
+        self.base = int(data.storage_offset())
         self.numel = data.numel()
         self.stored = stored
         self.initialized = initialized
@@ -87,16 +89,17 @@ class Pointer:
     def _number(self, *_: object) -> int:
         raise Fault("KT216", f"argument {self.buffer.name} is a pointer, but is used as a number")
 
-    __mul__ = __rmul__ = __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _number  # type: ignore[assignment]
-    __index__ = __int__ = __rsub__ = __and__ = __or__ = __xor__ = _number  # type: ignore[assignment]
+    __mul__ = __rmul__ = __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _number
+    __index__ = __int__ = __rsub__ = __and__ = __or__ = __xor__ = _number
 
 
 @dataclass
 class View:
     """A strided view: axis i has `sizes[i]` elements `strides[i]` apart, from element `offset` of the buffer.
 
-    `box` bounds the coordinates that its coordinate set allows, where that is narrower than the sizes; `points`
-    tests sets that are no box. `held` is the whole set as a box, global coordinates of a partition included.
+    `box` bounds the coordinates that its coordinate set allows, where that is narrower than the sizes;
+    `points` tests sets that are no box. `held` is the whole set as a box, global coordinates of a
+    partition included.
     """
 
     buffer: Buffer
@@ -105,7 +108,7 @@ class View:
     strides: tuple[int, ...]
     inside: bool
     box: tuple[tuple[int, int], ...] | None = None
-    points: object = None
+    points: tuple[AffineSet, tuple[int, ...]] | None = None
     held: Box | None = None
     plain: bool = False
     """Whether a load needs nothing but a bounds check: no set, no tracking, no flips."""
@@ -144,10 +147,8 @@ def span(offset: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int
 def make_view(buffer: Buffer, offset: int, sizes: Sequence[int], strides: Sequence[int], el: Element) -> View:
     """A view over `buffer`; raises Fault KT216 where the element types do not agree."""
     if buffer.data.dtype != el.dtype:
-        raise Fault(
-            "KT216",
-            f"argument {buffer.name} holds {str(buffer.data.dtype).removeprefix('torch.')}, the view {el.name}",
-        )
+        held = str(buffer.data.dtype).removeprefix("torch.")
+        raise Fault("KT216", f"argument {buffer.name} holds {held}, the view {el.name}")
     low, high = span(offset, sizes, strides)
     return View(buffer, offset, tuple(sizes), tuple(strides), low >= 0 and high < buffer.numel)
 

@@ -12,8 +12,8 @@ from tracer.ktir.simulator.slices import sources
 def stored_arguments(function: func.FuncOp) -> tuple[int, ...]:
     """Positions of the index arguments that reach the pointer of a stored view, in order.
 
-    Follows views, tiles, integer arithmetic, loop-carried values and calls; never misses a stored argument, and may
-    name a number that only enters the address arithmetic.
+    Follows views, tiles, integer arithmetic, loop-carried values and calls; never misses a stored
+    argument, and may name a number that only enters the address arithmetic.
     """
     return pointer_arguments(function, ktdp.StoreOp)
 

@@ -1,7 +1,7 @@
 """Reductions: one known combiner at a time where torch has it, any combiner as a pairwise tree.
 
-16-bit and narrower floats combine pairwise in halves with a rounding after every step, as the public simulator
-does; f32 and f64 sums use torch's own pairwise order.
+16-bit and narrower floats combine pairwise in halves with a rounding after every step, as the public
+simulator does; f32 and f64 sums use torch's own pairwise order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ Combiner = Callable[[Tensor, Tensor], Tensor]
 
 
 def combiner_name(block: Block) -> str | None:
-    """`arith.addf` for a body that only combines its two block arguments with that op and yields the result."""
+    """`arith.addf` for a body that only combines its two block arguments with that op and yields
+    the result.
+    """
     ops = list(block.ops)
     if len(ops) != 2 or len(block.args) != 2:
         return None
@@ -131,7 +133,8 @@ def folds_output(block: Block, out: BlockArgument) -> tuple[Operation, int] | No
 _ASSOCIATIVE = {
     f"arith.{name}"
     for name in (
-        "addf", "addi", "mulf", "muli", "maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi", "maxui",
+        "addf", "addi", "mulf", "muli", "maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi",
+        "maxui",
         "minui", "andi", "ori", "xori",
     )
 }  # fmt: skip

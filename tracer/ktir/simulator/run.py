@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ import torch
 from torch import Tensor
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, ModuleOp
-
+from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.simulator.compile import Program, compile_function
 from tracer.ktir.simulator.dtypes import element, rounder, wrap
 from tracer.ktir.simulator.lanes_run import LaneProgram, run_lanes
+from tracer.ktir.simulator.liveness import peak
 from tracer.ktir.simulator.memory import Buffer, Pointer
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
@@ -30,8 +32,9 @@ from tracer.target import SPYRE, SpyreTarget
 class Result:
     """What a run gives back.
 
-    `outputs` are the tensors that the function stores to, in argument order, with the shapes and strides given;
-    `written` are their argument positions. `diagnostics` are warnings, and errors too where `check=False`.
+    `outputs` are the tensors that the function stores to, in argument order, with the shapes and strides
+    given; `written` are their argument positions. `diagnostics` are warnings, and errors too where
+    `check=False`.
     """
 
     outputs: tuple[Tensor, ...]
@@ -55,7 +58,8 @@ class Module:
 
     @classmethod
     def parse(cls, source: str | Path, filename: str | None = None) -> Module:
-        """From text, or from a file where `source` is a path (a `Path`, or a string of one line that names one).
+        """From text, or from a file where `source` is a path (a `Path`, or a string of one line that
+        names one).
 
         Raises KtirError for text that is wrong, OSError for a file that cannot be read.
         """
@@ -107,7 +111,7 @@ class Function:
         self.name = op.sym_name.data
         self._program: Program | None = None
         self._compat: Program | None = None
-        self.lanes: LaneProgram | None | bool = None
+        self.lanes: LaneProgram | bool | None = None
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -134,12 +138,17 @@ class Function:
             self._compat = compile_function(self.module.module, self.op, compat=True)
         return self._compat
 
-    @property
+    @cached_property
+    def peak(self) -> tuple[int, Operation]:
+        """Most bytes of tiles that live at once on a core, and the operation where."""
+        return peak(self.op)
+
+    @cached_property
     def stored(self) -> tuple[int, ...]:
         """Positions of the arguments that the function may store to."""
         return stored_arguments(self.op)
 
-    @property
+    @cached_property
     def loaded(self) -> tuple[int, ...]:
         """Positions of the arguments that the function may load from."""
         return loaded_arguments(self.op)
@@ -160,10 +169,11 @@ class Function:
     ) -> Result:
         """Execute on every core of the grid.
 
-        `args` are positional: torch tensors or NumPy arrays for pointers, numbers for scalars. The memory behind a
-        tensor is its storage from its first element on, so strides and offsets of views count from there. Stored
-        arguments are copied unless `inplace`. `uninitialized` lists outputs whose old content must not be read.
-        `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory` places tensors at literal element addresses, `lx[core]` does so in scratchpads.
+        `args` are positional: torch tensors or NumPy arrays for pointers, numbers for scalars. The memory
+        behind a tensor is its storage from its first element on, so strides and offsets of views count
+        from there. Stored arguments are copied unless `inplace`. `uninitialized` lists outputs whose old
+        content must not be read. `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory`
+        places tensors at literal element addresses, `lx[core]` does so in scratchpads.
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
@@ -201,7 +211,7 @@ class Function:
         if check and any(d.severity == "error" for d in found):
             raise KtirError(d for d in found if d.severity == "error")
         written = tuple(i for i in self.stored if buffers[i] is not None)
-        outputs = tuple(buffers[i].tensor for i in written)  # type: ignore[union-attr]
+        outputs = tuple(buffers[i].tensor for i in written)
         counters = {"cores": session.cores, "returned": returned}
         return Result(outputs, written, tuple(found), counters)
 

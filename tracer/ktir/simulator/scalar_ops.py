@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tracer.ktir.arith_ops import CmpfOp, CmpiOp
 from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element, rounder, unsigned, wrap
@@ -18,8 +17,14 @@ ScalarFunction = Callable[..., Any]
 
 CMPI = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 CMPF = (
-    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une",
+    "uno", "true",
 )  # fmt: skip
+
+
+def predicate_of(op: Operation) -> int:
+    """Number of a comparison's predicate, in the order of `CMPI` or `CMPF`."""
+    return int(op.properties["predicate"].value.data)  # type: ignore[attr-defined]
 
 
 def _divide_signed(a: int, b: int) -> int:
@@ -121,9 +126,9 @@ def compare_floats(predicate: str, a: float, b: float) -> bool:
     return {"eq": a == b, "gt": a > b, "ge": a >= b, "lt": a < b, "le": a <= b, "ne": a != b}[predicate[1:]]
 
 
-def _compare_ints(op: CmpiOp) -> ScalarFunction:
-    predicate = CMPI[op.predicate.value.data]
-    bits = element(op.lhs.type).bits
+def _compare_ints(op: Operation) -> ScalarFunction:
+    predicate = CMPI[predicate_of(op)]
+    bits = element(op.operands[0].type).bits
     table: dict[str, Callable[[int, int], bool]] = {
         "eq": lambda a, b: a == b,
         "ne": lambda a, b: a != b,
@@ -193,11 +198,9 @@ def _arith(name: str, op: Operation) -> ScalarFunction | None:
         case "negf":
             return lambda a: -a
         case "cmpi":
-            assert isinstance(op, CmpiOp)
             return _compare_ints(op)
         case "cmpf":
-            assert isinstance(op, CmpfOp)
-            predicate = CMPF[op.predicate.value.data]
+            predicate = CMPF[predicate_of(op)]
             return lambda a, b: compare_floats(predicate, a, b)
         case "select":
             return lambda c, a, b: a if c else b
@@ -232,12 +235,16 @@ def _int_to(value: int) -> float:
     return float(value)
 
 
+def _double(value: float) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.float64)
+
+
 def _torch_unary(name: str) -> Callable[[float], float]:
     function = getattr(torch, name)
     return lambda a: float(function(torch.tensor(a, dtype=torch.float64)))
 
 
-_MATH_FLOAT: dict[str, Callable[..., float]] = {
+_MATH_FLOAT: dict[str, Any] = {
     "absf": abs,
     "ceil": lambda a: float(math.ceil(a)) if math.isfinite(a) else a,
     "floor": lambda a: float(math.floor(a)) if math.isfinite(a) else a,
@@ -246,14 +253,15 @@ _MATH_FLOAT: dict[str, Callable[..., float]] = {
     "round": lambda a: math.copysign(math.floor(abs(a) + 0.5), a) if math.isfinite(a) else a,
     "copysign": math.copysign,
     "fma": lambda a, b, c: float(np.longdouble(a) * np.longdouble(b) + np.longdouble(c)),
-    "powf": lambda a, b: float(torch.pow(torch.tensor(a, dtype=torch.float64), torch.tensor(b, dtype=torch.float64))),
+    "powf": lambda a, b: float(torch.pow(_double(a), _double(b))),
     "atan2": math.atan2,
     "cbrt": lambda a: math.copysign(abs(a) ** (1.0 / 3.0), a),
     "fpowi": lambda a, b: float(torch.pow(torch.tensor(a, dtype=torch.float64), b)),
 } | {
     name: _torch_unary(name)
     for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sin", "cos", "tan", "erf",
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sin", "cos",
+        "tan", "erf",
         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh",
     )
 }  # fmt: skip

@@ -39,6 +39,7 @@ def run_cores(session: Session, arguments: Sequence[Any], counts: Any = None) ->
 
 
 def guarded(session: Session, call: Callable[[], Any]) -> Any:
+    """`call()` with every expected failure as a KtirError, located and with the current core."""
     try:
         return call()
     except Fault as fault:
@@ -66,9 +67,8 @@ def _located(session: Session, error: Exception, code: str, message: str) -> Dia
 def _run_together(session: Session, arguments: Sequence[Any], counts: Any) -> list[tuple[Any, ...]]:
     waiting: dict[int, Any] = {}
     results: dict[int, Any] = {}
-    running = []
-    for core in range(session.cores):
-        running.append(session.program.run(session, counts, *session.coordinates(core), *arguments))
+    run = session.program.run
+    running = [run(session, counts, *session.coordinates(c), *arguments) for c in range(session.cores)]
 
     def advance(core: int, value: Any) -> None:
         session.core = core

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineSet
 
 from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import Diagnostic, at
-from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp
+from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp, TileFutureType
 from tracer.ktir.simulator.compile import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
@@ -87,7 +87,9 @@ class Session:
         )
 
     def accessed(self, buffer: Buffer, low: int, high: int) -> None:
-        """Widen the span of addresses that the current core touches in a buffer; report one over the limit."""
+        """Widen the span of addresses that the current core touches in a buffer; report one over
+        the limit.
+        """
         size = buffer.data.element_size()
         if high < low or buffer.core is not None or buffer.numel * size <= self.target.span_bytes:
             return
@@ -175,7 +177,7 @@ class Session:
     def memberships(self, op: InterTileProduceOp) -> dict[int, int]:
         """Group of every producer core. Raises Fault KT213 where a core is in two groups."""
         if op not in self._members:
-            groups = getattr(op.future.type.groups, "data", None)
+            groups = allowed_groups(op.future)
             table = family(op.producer_tiles_per_group.data, groups, self.cores)
             several = np.flatnonzero(table.sum(axis=0) > 1)
             if len(several):
@@ -189,7 +191,7 @@ class Session:
     def consumers(self, op: InterTileReduceOp) -> dict[int, int]:
         """Group of every consumer core; the lowest where it is in several."""
         if op not in self._members:
-            groups = getattr(op.future.type.groups, "data", None)
+            groups = allowed_groups(op.future)
             table = family(op.consumer_tiles_per_group.data, groups, self.cores)
             self._members[op] = {int(c): int(g) for g, c in np.argwhere(table)[::-1]}
         return self._members[op]
@@ -211,6 +213,12 @@ class Session:
     def diagnostics(self) -> list[Diagnostic]:
         """Everything found, in order."""
         return list(self.found.values())
+
+
+def allowed_groups(future: SSAValue) -> AffineSet | None:
+    """The set of groups that the type of a future names."""
+    assert isinstance(future.type, TileFutureType)
+    return getattr(future.type.groups, "data", None)
 
 
 def family(cores: AffineSet, groups: AffineSet | None, count: int) -> np.ndarray:

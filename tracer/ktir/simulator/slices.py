@@ -1,9 +1,13 @@
-"""The operations that decide which elements a function touches: addresses, bounds and conditions, not arithmetic."""
+"""The operations that decide which elements a function touches: addresses, bounds and conditions, not
+arithmetic.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import func, scf
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tracer.ktir import dialect as ktdp
 
@@ -24,7 +28,7 @@ def addressing(function: func.FuncOp) -> set[Operation]:
         elif isinstance(op, scf.ForOp):
             todo += [op.lb, op.ub, op.step]
         elif isinstance(op, scf.IfOp | scf.ConditionOp):
-            todo.append(op.cond)
+            todo.append(op.operands[0])
         elif isinstance(op, scf.ParallelOp):
             todo += list(op.operands)
     kept: set[Operation] = set()
@@ -52,7 +56,7 @@ def sources(value: SSAValue) -> list[SSAValue]:
             case scf.IfOp():
                 return [
                     owner.cond,
-                    *(r.block.last_op.operands[value.index] for r in owner.regions if r.blocks),
+                    *(ends(r)[value.index] for r in owner.regions if r.blocks),
                 ]
             case scf.WhileOp():
                 return [*owner.operands, *_ends(owner)]
@@ -63,6 +67,12 @@ def sources(value: SSAValue) -> list[SSAValue]:
     if isinstance(parent, scf.ForOp):
         return [parent.lb, parent.ub, parent.step] if value.index == 0 else _carried(parent, value.index - 1)
     return [*parent.operands, *_ends(parent)] if isinstance(parent, scf.WhileOp) else []
+
+
+def ends(region: Region) -> Sequence[SSAValue]:
+    """What a one-block region yields."""
+    last = region.block.last_op
+    return last.operands if last is not None else ()
 
 
 def _carried(loop: scf.ForOp, lane: int) -> list[SSAValue]:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from tracer.ktir.arith_ops import CmpfOp, CmpiOp
 from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.scalar_ops import CMPF, CMPI
+from tracer.ktir.simulator.scalar_ops import CMPF, CMPI, predicate_of
 
 TileFunction = Callable[..., Tensor]
 
@@ -138,7 +137,8 @@ _MATH: dict[str, TileFunction] = {
     **{
         name: getattr(torch, name)
         for name in (
-            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sin", "cos", "tan",
+            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sin",
+            "cos", "tan",
             "erf", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh",
         )
     },
@@ -223,7 +223,9 @@ def _cast(name: str, source: Element, target: Element) -> TileFunction | None:
 
 
 def _round_once(value: Tensor, dtype: torch.dtype) -> Tensor:
-    """float64 to a 16-bit type without rounding through float32: nudge values that f32 would round onto a tie."""
+    """float64 to a 16-bit type without rounding through float32: nudge values that f32 would round onto a
+    tie.
+    """
     single = value.to(torch.float32)
     error = value - single.to(torch.float64)
     bits = single.view(torch.int32)
@@ -271,11 +273,9 @@ def _function(
             return _elementwise_python(scalar)
         return _MATH.get(name)
     if name == "cmpi":
-        assert isinstance(op, CmpiOp)
-        return _compare_ints(CMPI[op.predicate.value.data], source.bits == 1)
+        return _compare_ints(CMPI[predicate_of(op)], source.bits == 1)
     if name == "cmpf":
-        assert isinstance(op, CmpfOp)
-        return _compare_floats(CMPF[op.predicate.value.data])
+        return _compare_floats(CMPF[predicate_of(op)])
     if name == "select":
         return torch.where
     if name in ("shli", "shrsi", "shrui"):

@@ -41,7 +41,7 @@ class IndexScalars:
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
         _unsigned_division(module, job)
-        original: dict[SSAValue, IntegerType] = {}
+        original = _Converted({}, {})
         for op in list(module.walk()):
             if isinstance(op, GetProgramIdOp):
                 tile = GetComputeTileIdOp(1)
@@ -49,7 +49,7 @@ class IndexScalars:
                 kind = op.result.type
                 emitter.insert(tile, "core")
                 tile.ids[0].name_hint = "core"
-                original[tile.ids[0]] = kind
+                original.types[tile.ids[0]] = kind
                 for use in list(op.result.uses):
                     use.operation.operands[use.index] = tile.ids[0]
                 erase(op)
@@ -58,11 +58,36 @@ class IndexScalars:
             elif op.name in _ARITHMETIC and _scalar(op):
                 _convert_arithmetic(op, original)
             elif op.name in _CASTS and op.operands[0] in original:
-                replace(op, [op.operands[0]])
+                _convert_cast(op, original)
             elif isinstance(op, CmpiOp) and any(o in original for o in op.operands):
                 _convert_operands(op, list(range(2)), original)
         for op in list(module.walk()):
             _restore(op, original)
+
+
+@dataclass
+class _Converted:
+    """`types`: the integer type that an index had. `casts`: the index behind an integer of another width."""
+
+    types: dict[SSAValue, IntegerType]
+    casts: dict[SSAValue, SSAValue]
+
+    def __contains__(self, value: SSAValue) -> bool:
+        return value in self.types or value in self.casts
+
+    def index(self, emitter: Emitter, value: SSAValue) -> SSAValue:
+        """The value as an index."""
+        found = self.casts.get(value, value)
+        return found if found in self.types else index_cast(emitter, found, INDEX)
+
+
+def _convert_cast(op: Operation, original: _Converted) -> None:
+    """A change of width means nothing for an index; whoever wants the integer gets it at that width."""
+    source = original.casts.get(op.operands[0], op.operands[0])
+    emitter = Emitter(op)
+    value = index_cast(emitter, source, op.results[0].type)
+    original.casts[value] = source
+    replace(op, [value])
 
 
 def _scalar(op: Operation) -> bool:
@@ -80,38 +105,36 @@ def _unsigned_division(module: ModuleOp, job: Job) -> None:
                 emitter.replace([emitter.emit(ARITH[_UNSIGNED[op.name]](*op.operands))])
 
 
-def _known(value: SSAValue, original: dict[SSAValue, IntegerType]) -> bool:
+def _known(value: SSAValue, original: _Converted) -> bool:
     return value in original or constant_of(value) is not None
 
 
-def _convert_loop(loop: scf.ForOp, original: dict[SSAValue, IntegerType]) -> None:
+def _convert_loop(loop: scf.ForOp, original: _Converted) -> None:
     if not all(_known(v, original) for v in (loop.lb, loop.ub, loop.step)):
         return
     induction = loop.body.block.args[0]
     if isinstance(induction.type, IntegerType):
-        original[induction] = induction.type
+        original.types[induction] = induction.type
     retype(induction, INDEX)
     _convert_operands(loop, [0, 1, 2], original)
 
 
-def _convert_arithmetic(op: Operation, original: dict[SSAValue, IntegerType]) -> None:
+def _convert_arithmetic(op: Operation, original: _Converted) -> None:
     if not all(_known(v, original) for v in op.operands) or not any(v in original for v in op.operands):
         return
     result = op.results[0]
     assert isinstance(result.type, IntegerType)
-    original[result] = result.type
+    original.types[result] = result.type
     retype(result, INDEX)
     _convert_operands(op, list(range(len(op.operands))), original)
 
 
-def _convert_operands(op: Operation, positions: list[int], original: dict[SSAValue, IntegerType]) -> None:
+def _convert_operands(op: Operation, positions: list[int], original: _Converted) -> None:
     for position in positions:
-        value = op.operands[position]
-        if value not in original:
-            op.operands[position] = index_cast(Emitter(op), value, INDEX)
+        op.operands[position] = original.index(Emitter(op), op.operands[position])
 
 
-def _restore(op: Operation, original: dict[SSAValue, IntegerType]) -> None:
+def _restore(op: Operation, original: _Converted) -> None:
     """Give users that want the integer a cast of it, and accesses their coordinates as `index`."""
     wants_index: tuple[int, ...] = ()
     if isinstance(op, DescriptorLoadOp):
@@ -120,9 +143,9 @@ def _restore(op: Operation, original: dict[SSAValue, IntegerType]) -> None:
         wants_index = tuple(range(2, len(op.operands)))
     for position, value in enumerate(op.operands):
         if position in wants_index:
-            op.operands[position] = index_cast(Emitter(op), value, INDEX)
-        elif value in original and not _takes_index(op):
-            op.operands[position] = index_cast(Emitter(op), value, original[value])
+            op.operands[position] = original.index(Emitter(op), value)
+        elif value in original.types and not _takes_index(op):
+            op.operands[position] = index_cast(Emitter(op), value, original.types[value])
 
 
 def _takes_index(op: Operation) -> bool:

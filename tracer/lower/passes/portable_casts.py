@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -26,8 +27,9 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tracer.ktir.arith_ops import CASTS, CastOp
+from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.build import cast, empty
-from tracer.lower.edit import Emitter, element_type, shape_of
+from tracer.lower.edit import Emitter, element_type, shape_of, with_shape
 from tracer.lower.manager import Job
 
 
@@ -40,7 +42,10 @@ class PortableCasts:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
+        scalars = Scalars(job.grid)
         for op in list(module.walk()):
+            if isinstance(op, tensor.SplatOp):
+                _splat(op, scalars)
             if isinstance(op, CastOp) and isinstance(op.result.type, TensorType):
                 self._rewrite(op)
 
@@ -56,6 +61,20 @@ class PortableCasts:
                 _through(emitter, op, i64, "trunci")
             case "arith.fptosi" if self.narrow_fptosi and target == i64:
                 _through(emitter, op, i32, "extsi")
+
+
+def _splat(op: tensor.SplatOp, scalars: Scalars) -> None:
+    """A coordinate spreads as i32 and is extended then: the public simulator splats integers as i32."""
+    owner = op.input.owner
+    if not isinstance(owner, CastOp) or owner.name != "arith.index_cast" or op.input.type != i64:
+        return
+    bounds = scalars.bounds(owner.source, op)
+    if bounds is None or not -(2**31) <= bounds[0] <= bounds[1] < 2**31:
+        return
+    emitter = Emitter(op)
+    narrow = emitter.emit(CASTS["arith.index_cast"](owner.source, i32))
+    spread = emitter.emit(tensor.SplatOp(narrow, [], with_shape(i32, shape_of(op.result))))
+    emitter.replace([cast(emitter, "extsi", spread, i64)])
 
 
 def _is_small(kind: Attribute) -> bool:

@@ -11,7 +11,7 @@ from tracer.rewrite.emit.memory import load_text, store_text
 from tracer.rewrite.emit.tiles import Tiles, identity_of, literal
 from tracer.rewrite.emit.values import compute_text, index_text, reduce_text, scan_text
 from tracer.rewrite.functions import OPS, REDUCTIONS
-from tracer.rewrite.ir import Compute, Index, Load, Reduce, Scan, Statement, Store
+from tracer.rewrite.ir import Compute, Index, Load, Reduce, Scan, Statement, Store, value_symbols
 from tracer.rewrite.layout import INDENT, assign
 from tracer.rewrite.signature import block_text, size_name
 
@@ -126,7 +126,8 @@ class _Writer:
         if isinstance(statement, Reduce):
             return False
         if isinstance(statement, Store):
-            return any(statement.index.has(a.symbol) for a in reduced)
+            indirect = {a for value in value_symbols(statement.index) for a in self.tiles.varies[value]}
+            return bool(indirect & set(reduced)) or any(statement.index.has(a.symbol) for a in reduced)
         return bool(self.tiles.varies[statement.name] & set(reduced))
 
     def loop(self, reductions: Sequence[Reduce], stores: Sequence[Store]) -> None:

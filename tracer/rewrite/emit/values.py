@@ -24,8 +24,9 @@ def compute_text(tiles: Tiles, statement: Compute) -> str:
         return f"{text}.to(tl.{statement.dtype})"
     want = tiles.tile_of(statement.name)
     args = [tiles.text(arg, want) for arg in statement.args]
-    if all(isinstance(arg, Const) for arg in statement.args):
-        args[0] = f"tl.full([], {args[0]}, tl.{statement.dtype})"
+    first = statement.args[0]
+    if isinstance(first, Const) and all(isinstance(arg, Const) for arg in statement.args):
+        args[0] = f"tl.full([], {args[0]}, tl.{first.dtype})"
     if statement.op == "div" and (extent := _mean_extent(tiles, statement)):
         args[1] = extent
     return OPS[statement.op].text.format(*args)
@@ -52,6 +53,8 @@ def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
     have = tiles.tile(axes | set(tiles.reduced))
     text = tiles.text(arg, have)
     rule = REDUCTIONS[reduction.kind]
+    if not have:  # one element: Triton reduces no scalars
+        return rule.leave.format(rule.enter.format(text))
     dtype = tiles.dtype(arg)
     if isinstance(arg, Const):
         text = f"tl.full({tiles.shape(have)}, {text}, tl.{dtype})"
@@ -66,11 +69,10 @@ def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
     text = rule.enter.format(text)
     if not tiles.tile_of(reduction.name) and rule.flat:
         return rule.leave.format(rule.flat.format(text))
-    if have:
-        for axis in reversed(tiles.reduced):
-            text = rule.text.format(text, axis=have.index(axis))
-        if not tiles.tile_of(reduction.name) and len(have) > len(tiles.reduced):
-            text = f"tl.sum({text})"
+    for axis in reversed(tiles.reduced):
+        text = rule.text.format(text, axis=have.index(axis))
+    if not tiles.tile_of(reduction.name) and len(have) > len(tiles.reduced):
+        text = f"tl.sum({text})"
     return rule.leave.format(text)
 
 

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tracer.validate.inputs import PERIOD, floats_without_memory, random_tensor
+from tracer.validate.oracle import rounded, widened
+
+
+def make(shape, stride, dtype, seed=0, **options):
+    return random_tensor(shape, stride, dtype, generator=torch.Generator().manual_seed(seed), **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_floats_make_errors_visible(dtype):
+    x = make((64, 64), (64, 1), dtype)
+    assert x.dtype == dtype
+    assert float(x.abs().min()) >= 0.25
+    assert float(x.abs().max()) < 2
+    assert 0.4 < float((x > 0).float().mean()) < 0.6
+    assert torch.equal(x, make((64, 64), (64, 1), dtype))
+    assert not torch.equal(x, make((64, 64), (64, 1), dtype, seed=1))
+    assert bool((make((64,), (1,), dtype, positive=True) > 0).all())
+
+
+def test_a_long_contraction_stays_within_float16():
+    x = make((1, 14336), (14336, 1), torch.float16)
+    w = make((256, 14336), (14336, 1), torch.float16, seed=1)
+    result = x.double() @ w.double().T
+    assert float(result.abs().max()) < 65504 / 16
+    assert float(result.abs().median()) > 10
+
+
+def test_values_are_the_same_on_every_machine():
+    # Drawn as integers and exact in every dtype: nothing is left to a machine's rounding.
+    values = make((600,), (1,), torch.float32)
+    assert torch.equal(values * 128, (values * 128).round())
+    assert torch.equal(values, make((600,), (1,), torch.bfloat16).float())
+
+
+def test_strides_and_gaps():
+    x = make((2, 3, 4), (48, 4, 12), torch.float16)
+    assert x.stride() == (48, 4, 12)
+    assert x.storage_offset() > 0
+    gaps = x.as_strided((24,), (1,), x.storage_offset())
+    assert bool((gaps != 0).all())
+    expanded = make((3, 4), (0, 1), torch.float16)
+    assert torch.equal(expanded[0], expanded[2])
+
+
+def test_integers_stay_in_range_and_distinct_ones_differ():
+    x = make((7, 12), (12, 1), torch.int64, high=13)
+    assert int(x.min()) >= 0
+    assert int(x.max()) < 13
+    index = make((12,), (1,), torch.int64, high=13, distinct=True)
+    assert len(set(index.tolist())) == 12
+    assert set(index.tolist()) <= set(range(13))
+    rows = make((7, 12), (12, 1), torch.int64, high=13, distinct=True)
+    assert all(len(set(row)) == 12 for row in rows.tolist())
+    assert set(make((50,), (1,), torch.bool).tolist()) == {True, False}
+
+
+def test_huge_tensors_repeat_a_block_of_prime_length():
+    assert all(PERIOD % factor for factor in range(2, 1024))
+    x = make((3, 1 << 20), (1 << 20, 1), torch.float16)
+    assert torch.equal(x.view(-1)[PERIOD : PERIOD + 9], x.view(-1)[:9])
+    assert not torch.equal(x[0], x[1])
+
+
+def test_floats_can_be_left_out():
+    with floats_without_memory():
+        x = make((1 << 20, 1 << 20), (1 << 20, 1), torch.float16)
+        index = make((4,), (1,), torch.int64, high=9)
+    assert x.shape == (1 << 20, 1 << 20)
+    assert int(index.max()) < 9
+
+
+def test_both_halves_of_an_oracle():
+    x = make((2, 3), (1, 2), torch.float16)
+    wide = widened({"x": x, "i": torch.tensor([1])})
+    assert wide["x"].dtype == torch.float64
+    assert wide["x"].stride() == (1, 2)
+    assert wide["i"].dtype == torch.int64
+    wide["x"].zero_()
+    assert bool((x != 0).all())
+    layouts = {"a": ((2,), (1,), torch.float16), "x": ((2, 3), (1, 2), torch.float16)}
+    assert [t.dtype for t in rounded({"k": wide["x"]}, wide, layouts, ("x",))] == [torch.float16]
+    assert torch.equal(rounded(None, wide, layouts, ("x",))[0], wide["x"].half())
+    views = {"v": ("a", (1,), (1,), torch.float32, 1)}
+    assert rounded([wide["x"], wide["x"]], wide, layouts, ("a", "v"), views)[1].dtype == torch.float32

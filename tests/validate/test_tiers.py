@@ -1,0 +1,201 @@
+"""The tiers on folders that the tool makes, and on the same folders with a mistake in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracer.errors import HarvestError
+from tracer.validate import tiers
+from tracer.validate.errors import (
+    Disturbed,
+    InterpreterFailed,
+    Mismatch,
+    NotCovered,
+    NotProved,
+    NotSpyreShaped,
+    SimulatorFailed,
+    SurvivingControl,
+)  # fmt: skip
+
+SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
+LINEAR = (
+    "torch.nn.functional.linear($0, $1, None); $0=torch.float16[1, 5, 300]:[1500, 300, 1]+0;"
+    " $1=torch.float16[40, 300]:[300, 1]+0"
+)
+INDEX_COPY = (
+    "torch.Tensor.index_copy_($0, 2, $1, $2); $0=torch.float16[1, 2, 32, 16]:[1024, 512, 16, 1]+0;"
+    " $1=torch.int64[5]:[1]+0; $2=torch.float16[1, 2, 5, 16]:[160, 80, 16, 1]+0"
+)
+SOFTMAX = "torch.nn.functional.softmax($0, dim=-1); $0=torch.float32[6, 12]:[12, 1]+0"
+LE = "torch.le($0, $1); $0=torch.int64[12, 1]:[1, 1]+0; $1=torch.int64[1, 12]:[12, 1]+0"
+ONE = "torch.add($0, 1); $0=torch.int64[1]:[1]+0"
+NEG_VIEW = "torch.neg($0); $0=torch.float16[2, 4, 6, 8]:[384, 16, 64, 1]+8"
+
+ALL = [SILU, LINEAR, INDEX_COPY, SOFTMAX, LE, ONE, NEG_VIEW]
+
+
+@pytest.mark.parametrize("identity", ALL, ids=lambda identity: identity.partition("(")[0])
+def test_a_generated_folder_passes_every_tier(identity, make_folder):
+    folder = make_folder(identity)
+    tiers.check_t0(folder)
+    assert tiers.check_t1(folder) > 0
+    tiers.check_t2(folder)
+    score = tiers.check_controls(folder)
+    assert score.caught
+    assert not score.survived
+
+
+WRONG_TRITON = {
+    "another function": (SILU, ("tl.exp", "tl.exp2"), Mismatch),
+    "a constant off by a thousandth": (SILU, ("+ 1.0", "+ 1.001"), Mismatch),
+    "half of K": (LINEAR, ("r0_size], strides=[in1_", "r0_size // 2], strides=[in1_"), Mismatch),
+    "a sum over one lane too few": (
+        SOFTMAX,
+        ("tl.arange(0, R0_BLOCK) < r0_size", "tl.arange(0, R0_BLOCK) < r0_size - 1"),
+        Mismatch,
+    ),
+    "a misspelt name": (SILU, ("tl.exp", "tl.expo"), InterpreterFailed),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_TRITON)
+def test_t0_finds_a_wrong_kernel(case, make_folder):
+    identity, (old, new), error = WRONG_TRITON[case]
+    with pytest.raises(error):
+        tiers.check_t0(make_folder(identity, triton_kernel=(old, new)))
+
+
+def source_of(folder) -> str:
+    return (folder.path / "triton_kernel.py").read_text()
+
+
+def test_t0_finds_a_store_beside_the_output(make_folder):
+    folder = make_folder(NEG_VIEW)
+    tiers.check_t0(folder)
+    # The input is written through its own descriptor: nothing of the output is wrong.
+    store = next(line for line in source_of(folder).splitlines() if ".store(" in line)
+    tile = next(line for line in source_of(folder).splitlines() if "in0.load(" in line)
+    where = tile[tile.index("load(") + 5 : tile.index("]") + 1]
+    extra = f"{store}\n        in0.store({where}, -in0.load({where}))"
+    with pytest.raises(Disturbed, match="input, which the op only reads"):
+        tiers.check_t0(make_folder(NEG_VIEW, triton_kernel=(store, extra)))
+
+
+def test_t1_wants_descriptors_only(make_folder):
+    old = "    in0 = tl.make_tensor_descriptor("
+    new = "    tl.load(in_ptr0)\n" + old
+    with pytest.raises(NotSpyreShaped, match=r"tl\.load"):
+        tiers.check_t1(make_folder(SILU, triton_kernel=(old, new)))
+
+
+def test_t1_wants_no_more_programs_than_cores(make_folder):
+    folder = make_folder(SILU)
+    grid = folder.problem.stages[0].grid[0]
+    folder = make_folder(SILU, wrapper=(f"grid=({grid},)", "grid=(33,)"))
+    with pytest.raises(NotSpyreShaped, match="33 programs"):
+        tiers.check_t1(folder)
+
+
+def test_t1_wants_every_output_element_written(make_folder):
+    folder = make_folder(SILU)
+    assert "grid = [" in ktir_of(folder)
+    cores = folder.problem.stages[0].grid[0]
+    assert cores > 1
+    smaller = make_folder(SILU, ktir=(f"grid = [{cores}]", f"grid = [{cores - 1}]"))
+    text = (smaller.path / "wrapper.py").read_text()
+    text = text.replace(f"grid=({cores},)", f"grid=({cores - 1},)").replace(
+        f'"CORES": {cores}', f'"CORES": {cores - 1}'
+    )
+    (smaller.path / "wrapper.py").write_text(text)
+    with pytest.raises(NotCovered, match="never written"):
+        tiers.check_t1(smaller)
+
+
+def ktir_of(folder) -> str:
+    (path,) = folder.path.glob("*.ktir")
+    return path.read_text()
+
+
+def test_t1_wants_the_same_source_at_other_sizes(make_folder):
+    # The size of the output as a number: right at the traced size, wrong at every other.
+    folder = make_folder(SILU)
+    extent = next(v for k, v in folder.problem.stages[0].args.items() if k == "x0_size")
+    with pytest.raises(NotProved, match="differs"):
+        tiers.check_t1(
+            make_folder(SILU, triton_kernel=("tiles = tl.cdiv(x0_size,", f"tiles = tl.cdiv({extent},"))
+        )
+
+
+def test_t1_compares_the_cores(make_folder):
+    folder = make_folder(LINEAR)
+    assert not isinstance(folder.scaled, str)
+    problem = folder.scaled.problem
+    tiers.check_cores(problem)
+    broken = problem.source.read_text().replace("tl.program_id(0)", "tl.program_id(0) * 2")
+    problem.source.write_text(broken)
+    with pytest.raises(HarvestError):
+        tiers.check_cores(problem)
+
+
+def test_t2_finds_a_wrong_ktir(make_folder):
+    with pytest.raises(Mismatch):
+        tiers.check_t2(make_folder(SILU, ktir=("math.exp ", "math.exp2 ")))
+
+
+def test_t2_tells_of_text_that_is_no_ktir(make_folder):
+    with pytest.raises(SimulatorFailed, match="parser"):
+        tiers.check_t2(make_folder(SILU, ktir=("ktdp.store", "ktdp.stow")))
+
+
+def test_a_comparison_that_accepts_anything_is_told(make_folder, monkeypatch):
+    folder = make_folder(SILU)
+    monkeypatch.setattr("tracer.validate.problem.difference", lambda expected, got: "")
+    with pytest.raises(SurvivingControl, match="zeros, untouched"):
+        tiers.check_controls(folder)
+
+
+def test_controls_that_are_no_mistake_are_left_out(make_folder):
+    score = tiers.check_controls(make_folder(ONE))
+    assert "permuted input" in score.excluded
+    assert "half a reduction" in score.excluded
+    score = tiers.check_controls(make_folder(LINEAR))
+    assert any(name.startswith("half of r0") for name in score.caught)
+    assert str(score) == "7/7"
+
+
+def test_evidence_names_what_it_was_taken_on(make_folder):
+    from tracer.emit.digest import folder_digest
+    from tracer.validate import validate_folder
+
+    folder = make_folder(SILU)
+    found = validate_folder(folder.path)
+    assert found.passed
+    data = found.to_json()
+    assert data["T0"]["interpreter"] == {"status": "pass", "digest": folder_digest(folder.path)}
+    assert data["T1"]["status"] == data["T2"]["builtin"]["status"] == data["controls"]["status"] == "pass"
+    assert data["controls"]["score"] == "4/4"
+    assert data["T1"]["lx_bytes"] > 0
+    merged = found.merged(
+        {"T0": {"gpu": {"status": "pass"}, "interpreter": {"status": "fail"}}, "T3": {"by": "x"}}
+    )
+    assert merged["T0"]["gpu"] == {"status": "pass"}
+    assert merged["T0"]["interpreter"]["status"] == "pass"
+    assert merged["T3"] == {"by": "x"}
+
+
+def test_evidence_of_a_wrong_folder_is_a_failure_with_a_code(make_folder):
+    from tracer.validate import validate_folder
+
+    found = validate_folder(make_folder(SILU, triton_kernel=("tl.exp", "tl.exp2")).path)
+    assert not found.passed
+    assert found.t0_interpreter.status == "fail"
+    assert found.t0_interpreter.reason.startswith("HV601 ")
+    found = validate_folder(make_folder(SILU, wrapper=("BUFFERS =", "BUFFER =")).path)
+    assert found.t2_builtin.status == "fail"
+
+
+def test_public_simulator_says_what_it_cannot_run(make_folder):
+    from tracer.validate.public_simulator import unsupported
+
+    assert unsupported(make_folder(LE).problem) == "ktir_cpu takes no arguments of torch.bool"
+    assert unsupported(make_folder(SILU).problem) == ""

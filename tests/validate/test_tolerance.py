@@ -1,0 +1,156 @@
+"""Bounds that hold for float32 arithmetic, that are tight enough to tell a mistake, and exact where nothing
+rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from tracer.validate.error_bounds import ErrorBounds, gamma
+from tracer.validate.inputs import random_tensor
+from tracer.validate.oracle import observing, round_once, rounded, widened
+from tracer.validate.tolerance import difference, expect
+
+
+def tensor(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    stride = torch.empty(shape, device="meta").stride()
+    return random_tensor(shape, stride, dtype, generator=torch.Generator().manual_seed(seed))
+
+
+OPS = {
+    "silu": lambda x: F.silu(x["a"]),
+    "gelu": lambda x: F.gelu(x["a"]),
+    "gelu tanh": lambda x: F.gelu(x["a"], approximate="tanh"),
+    "softmax": lambda x: torch.softmax(x["a"] * 5, -1),
+    "log_softmax": lambda x: torch.log_softmax(x["a"], -1),
+    "layer_norm": lambda x: F.layer_norm(x["a"], (100,), x["v"], x["v"]),
+    "group_norm": lambda x: F.group_norm(x["a"][None], 7),
+    "linear": lambda x: F.linear(x["a"], x["b"]),
+    "addmm": lambda x: torch.addmm(x["v"][:40], x["a"], x["b"].T),
+    "bmm": lambda x: x["a"][None] @ x["b"].T[None],
+    "conv1d": lambda x: F.conv1d(x["a"][None], x["c"]),
+    "mean": lambda x: x["a"].mean(-1),
+    "var": lambda x: x["a"].var(-1),
+    "cumsum": lambda x: x["a"].cumsum(-1),
+    "logsumexp": lambda x: torch.logsumexp(x["a"], -1),
+    "rms": lambda x: x["v"] * (x["a"] * torch.rsqrt(x["a"].pow(2).mean(-1, keepdim=True) + 1e-5)),
+    "attention": lambda x: F.scaled_dot_product_attention(x["a"][None], x["b"][None], x["b"][None]),
+    "tanh": lambda x: torch.tanh(x["a"]),
+    "exp": lambda x: torch.exp(x["a"] * 8),
+    "cos": lambda x: torch.cos(x["a"] * 100),
+    "in place": lambda x: x["a"].clone().add_(x["v"]).mul_(x["v"]),
+    "norm": lambda x: torch.linalg.norm(x["a"], dim=-1),
+    "softplus": lambda x: F.softplus(x["a"]),
+    "avg_pool": lambda x: F.avg_pool1d(x["a"][None], 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_float32_arithmetic_stays_within_the_bound_and_the_bound_is_tight(name):
+    inputs = {
+        "a": tensor(14, 100),
+        "b": tensor(40, 100, seed=1),
+        "v": tensor(100, seed=2),
+        "c": tensor(8, 14, 3, seed=3),
+    }
+
+    def run(given: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        return rounded(OPS[name](widened(given)), {}, {"out": ((), (), torch.float32)}, ("out",))
+
+    with torch.no_grad():
+        (expected,) = expect(run, inputs, ("out",))
+        got = OPS[name](inputs)
+    assert difference(expected, got) == ""
+    assert expected.allowed is not None
+    scale = expected.value.abs().double().mean()
+    assert float(expected.allowed.mean() / scale) < 1e-4
+    assert difference(expected, got * 1.001)
+    assert difference(expected, torch.zeros_like(got))
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda x: x["a"].T.reshape(-1),
+        lambda x: torch.cat((x["a"], -x["a"]), -1),
+        lambda x: x["a"][:, ::2].clone().index_copy_(0, torch.tensor([1, 0]), x["a"][:2, :50]),
+        lambda x: F.pad(x["a"], (1, 2)),
+        lambda x: torch.where(x["a"] > 0, x["a"], 7.0),
+        lambda x: x["a"].relu().amax(-1),
+        lambda x: F.embedding(torch.tensor([3, 1]), x["a"]),
+    ],
+)
+def test_data_movement_is_exact(op):
+    inputs = {"a": tensor(14, 100, dtype=torch.float16)}
+
+    def run(given: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        return rounded(op(widened(given)), {}, {"out": ((), (), torch.float16)}, ("out",))
+
+    (expected,) = expect(run, inputs, ("out",))
+    assert expected.allowed is None
+    got = op(inputs)
+    assert difference(expected, got) == ""
+    wrong = got.clone()
+    wrong.view(-1)[3] *= 1 + 2**-10
+    assert "1 of" in difference(expected, wrong)
+
+
+def test_bounds_grow_with_the_length_of_the_sum_and_shrink_in_float64():
+    assert gamma(1, 2.0**-24) == pytest.approx(2.0**-24, rel=1e-6)
+    assert gamma(16, 2.0**-24) < gamma(4096, 2.0**-24) < 4096 * 2.0**-24
+    assert gamma(10, 2.0**-53) < 1e-14
+
+
+def test_an_operation_without_a_rule_is_named_and_still_bounded():
+    mode = ErrorBounds()
+    x = tensor(8, 8).double()
+    with mode:
+        result = torch.linalg.det(x)
+    assert mode.guessed
+    bound = mode.bound(result)
+    assert bound is not None
+    assert bound > 0
+
+
+def test_a_worst_element_is_told_with_everything_about_it():
+    inputs = {"a": tensor(4, 8)}
+
+    def run(given: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        return rounded(widened(given)["a"].exp(), {}, {"y": ((), (), torch.float32)}, ("y",))
+
+    (expected,) = expect(run, inputs, ("y",))
+    got = inputs["a"].exp()
+    got[2, 5] = 100
+    text = difference(expected, got)
+    assert "1 of 32 elements of y" in text
+    assert "worst at [2, 5]" in text
+    assert "got 100, allowed difference" in text
+    got[2, 5] = float("nan")
+    assert "got nan" in difference(expected, got)
+    assert "torch.float64" in difference(expected, got.double())
+
+
+def test_results_are_rounded_once():
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(20000, dtype=torch.float64, generator=generator) * 1000
+    # Between two neighbours of float16, a hair beside the middle: two roundings go the wrong way.
+    tie = torch.tensor(
+        [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11 - 2.0**-40, 1e9, 6e-8, -0.0], dtype=torch.float64
+    )
+    values = torch.cat([values, tie, tie * 2.0**-20])
+    expected = torch.from_numpy(values.numpy().astype(np.float16))
+    assert torch.equal(round_once(values, torch.float16), expected)
+    assert values.to(torch.float16)[20000] != expected[20000]
+    assert (
+        float(round_once(torch.tensor([1 + 2.0**-8 + 2.0**-40], dtype=torch.float64), torch.bfloat16))
+        == 1 + 2.0**-7
+    )
+
+
+def test_observers_see_the_values_before_rounding():
+    seen: list[torch.Tensor] = []
+    with observing(seen.extend):
+        rounded(torch.tensor([1 / 3], dtype=torch.float64), {}, {"y": ((), (), torch.float16)}, ("y",))
+    assert seen[0].dtype == torch.float64
