@@ -13,7 +13,9 @@ nothing else of the tool's environment. `merge` enters the evidence beside the d
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,24 +37,29 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--only", default="", help="folders whose name contains this")
     parser.add_argument("--problems", type=Path)
     parser.add_argument("--evidence", type=Path)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("gpu_evidence.json"))
+    parser.add_argument("--resume", action="store_true", help="keep what --out holds already")
     options = parser.parse_args(argv)
     if options.action == "merge":
         merge(options.harvested, json.loads(options.evidence.read_text()))
         return 0
     problems = json.loads(options.problems.read_text()) if options.problems else {}
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = json.loads(options.out.read_text()) if options.resume else {}
     for folder in folders(options.harvested, options.only):
         key = str(folder.path.relative_to(options.harvested.resolve()))
+        if key in found:
+            continue
         entry = prepare(folder) if options.action == "prepare" else take(folder, problems.get(key, {}))
-        if entry is not None:
-            found[key] = entry
-            print(key, entry.get("status", ""), entry.get("reason", ""), flush=True)
-    text = json.dumps(found, indent=1, sort_keys=True) + "\n"
-    if options.out:
-        options.out.write_text(text)
-    else:
-        print(text)
+        folder.forget()
+        if entry is None:
+            continue
+        found[key] = entry
+        print(key, entry.get("status", ""), entry.get("reason", ""), flush=True)
+        options.out.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        if "CUDA error" in entry.get("reason", ""):
+            # A fault of one kernel leaves the whole context unusable: go on in a new process.
+            again = argv if options.resume else [*argv, "--resume"]
+            os.execv(sys.executable, [sys.executable, __file__, *again])
     return int(any(entry.get("status") == "fail" for entry in found.values()))
 
 
@@ -82,7 +89,7 @@ def take(folder: Folder, prepared: dict[str, Any]) -> dict[str, Any]:
             if "identity" not in prepared:
                 return {**entry, "status": "skip", "reason": prepared.get("reason", reason)}
             problem, entry["size"] = gpu.prepared(folder, prepared), prepared["identity"]
-        gpu.check_device(problem, torch.device("cuda"))
+        entry |= gpu.check_device(problem, torch.device("cuda"))
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return {
@@ -94,14 +101,20 @@ def take(folder: Folder, prepared: dict[str, Any]) -> dict[str, Any]:
 
 
 def merge(root: Path, evidence: dict[str, Any]) -> None:
-    path = root / "kernels.json"
-    registry = json.loads(path.read_text())
+    from tracer.emit import manifest
+
+    registry = manifest.read(root)
     for key, entry in evidence.items():
         model, _, folder = key.rpartition("/")
-        op = registry["models"].get(model, {}).get("ops", {}).get(folder.removesuffix("_spyre"))
-        if op is not None:
-            op.setdefault("tiers", {}).setdefault("T0", {})["gpu"] = entry
-    path.write_text(json.dumps(registry, indent=1, ensure_ascii=False) + "\n")
+        name = folder.removesuffix("_spyre")
+        if model not in registry or name not in registry[model].ops:
+            print(key, "is not in the registry", file=sys.stderr)
+            continue
+        op = registry[model].ops[name]
+        tiers = {**op.tiers, "T0": {**op.tiers.get("T0", {}), "gpu": entry}}
+        ops = {**registry[model].ops, name: dataclasses.replace(op, tiers=tiers)}
+        registry[model] = dataclasses.replace(registry[model], ops=ops)
+    manifest.write(root, registry)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,9 @@ class Dtype(StrEnum):
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What the option parser raises for a wrong command line; typer has no public name for it."""
 
+INTERRUPTED_BY_PARSER = 130
+"""What the option parser makes of a Ctrl-C."""
+
 USAGE_CODES = ("HV101", "HV102", "HV103", "HV104", "HV107", "HV108", "HV5", "HV9")
 """Refusals that concern what the user gave; others mean that nothing could be harvested."""
 
@@ -344,6 +347,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command and exit with one of `Exit`."""
     try:
         code = app(args=arguments, prog_name="harvest", standalone_mode=False)
+        if code == INTERRUPTED_BY_PARSER:
+            raise KeyboardInterrupt
     except UsageError as error:
         error.show()  # type: ignore[attr-defined]
         code = Exit.USAGE

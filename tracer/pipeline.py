@@ -266,8 +266,9 @@ class _Run:
             self.on_progress(Progress(self.model, self.report.resumed, total, result, resumed=True))
         results = workers.run(harvest_op, todo, self.options.jobs, lost=lost)
         for done, (task, result) in enumerate(zip(todo, results, strict=True), self.report.resumed + 1):
-            result = self._place(task, result, tasks[task.name][1], journal)
-            self.report.results.append(result)
+            with workers.uninterrupted():
+                result = self._place(task, result, tasks[task.name][1], journal)
+                self.report.results.append(result)
             for stage, seconds in result.seconds.items():
                 self.report.seconds[stage] = self.report.seconds.get(stage, 0.0) + seconds
             self.on_progress(Progress(self.model, done, total, result))

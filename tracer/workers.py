@@ -77,6 +77,17 @@ def _start(parent: int) -> None:
 
 
 @contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and a request to end wait until the body is done, so that what belongs together happens together."""
+    numbers = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def time_limit(seconds: float, error: Exception) -> Iterator[None]:
     """Raise `error` in the body after `seconds`. Without effect outside a process's main thread, or for 0."""
     if (

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tracer.capture import capture, missing_names
-from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, MovedNames, RandomOp
+from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, HostData, MovedNames, RandomOp
 from tracer.capture.inductor import PRIVATE_NAMES
 from tracer.models.op_call import OpCall, TensorRef, TensorSpec
 from tracer.target import SpyreTarget
@@ -172,6 +172,12 @@ def test_random_numbers_are_refused() -> None:
     with pytest.raises(RandomOp):
         capture(OpCall("torch.rand", (), (3,)))
     assert capture(OpCall("torch.nn.functional.dropout", (spec(8),), (R(0), 0.5, False))).kernels == ()
+
+
+def test_tables_of_numbers_are_refused() -> None:
+    with pytest.raises(HostData, match="20 numbers"):
+        capture(OpCall("torch.tensor", (), (list(range(20)),)))
+    assert len(capture(OpCall("torch.tensor", (), (list(range(8)),))).kernels) == 1
 
 
 def test_data_dependent_shapes_are_refused() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import pytest
@@ -47,3 +48,13 @@ def test_a_task_in_time_does_not_raise():
 def test_zero_seconds_are_no_limit():
     with workers.time_limit(0, TimeoutError()):
         time.sleep(0.01)
+
+
+def test_an_interruption_waits_for_what_belongs_together():
+    steps = []
+    with pytest.raises(KeyboardInterrupt):
+        with workers.uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("done")
+        steps.append("too late")
+    assert steps == ["done"]

@@ -74,3 +74,9 @@ def test_a_masked_load_with_another_fill_is_not_zero_in_the_padding(refined: Cal
         load = Load("tmp1", "in_ptr0", r0.symbol, "float16", "tmp0", Const(fill, "float16"))
         kernel = Kernel("kernel", (), (), (flag, load))
         assert zero_padded(kernel, accesses_of(kernel, (r0,), memory, numel))["tmp1"] == zero
+
+
+def test_a_factor_that_may_be_infinite_keeps_no_zero(source_of: Callable):
+    row, scale = torch.empty(4, 100, dtype=torch.float32), torch.empty(4, 1, dtype=torch.float32)
+    assert "r0_mask" in source_of(lambda x, s: (x * s).sum(-1), row, scale)
+    assert "r0_mask" not in source_of(lambda x: (x * 0.5).sum(-1), row)

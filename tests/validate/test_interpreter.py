@@ -24,11 +24,12 @@ from triton.language.extra import libdevice
 
 
 @triton.jit
-def scale(in_ptr0, out_ptr0, x0_size, x1_size, stride, X0: tl.constexpr, X1: tl.constexpr, CORES:
-tl.constexpr):
-    in0 = tl.make_tensor_descriptor(in_ptr0, shape=[x0_size, x1_size], strides=[stride, 1], block_shape=[X0,
-    X1]) out0 = tl.make_tensor_descriptor(out_ptr0, shape=[x0_size, x1_size], strides=[stride, 1],
-    block_shape=[X0, X1]) x1_tiles = tl.cdiv(x1_size, X1)
+def scale(
+    in_ptr0, out_ptr0, x0_size, x1_size, stride, X0: tl.constexpr, X1: tl.constexpr, CORES: tl.constexpr
+):
+    in0 = tl.make_tensor_descriptor(in_ptr0, [x0_size, x1_size], [stride, 1], [X0, X1])
+    out0 = tl.make_tensor_descriptor(out_ptr0, [x0_size, x1_size], [stride, 1], [X0, X1])
+    x1_tiles = tl.cdiv(x1_size, X1)
     for tile in tl.range(tl.program_id(0), tl.cdiv(x0_size, X0) * x1_tiles, CORES):
         x0 = tile // x1_tiles * X0
         x1 = tile % x1_tiles * X1
@@ -36,11 +37,12 @@ tl.constexpr):
 
 
 @triton.jit
-def shifted(in_ptr0, out_ptr0, x0_size, x1_size, stride, X0: tl.constexpr, X1: tl.constexpr, CORES:
-tl.constexpr):
-    in0 = tl.make_tensor_descriptor(in_ptr0, shape=[x0_size, x1_size], strides=[stride, 1], block_shape=[X0,
-    X1]) out0 = tl.make_tensor_descriptor(out_ptr0, shape=[x0_size, x1_size], strides=[stride, 1],
-    block_shape=[X0, X1]) out0.store([-1, -3], in0.load([-2, -5]))
+def shifted(
+    in_ptr0, out_ptr0, x0_size, x1_size, stride, X0: tl.constexpr, X1: tl.constexpr, CORES: tl.constexpr
+):
+    in0 = tl.make_tensor_descriptor(in_ptr0, [x0_size, x1_size], [stride, 1], [X0, X1])
+    out0 = tl.make_tensor_descriptor(out_ptr0, [x0_size, x1_size], [stride, 1], [X0, X1])
+    out0.store([-1, -3], in0.load([-2, -5]))
     out0.store([x0_size - 1, x1_size - 2], in0.load([1, 2]))
     out0.store([x0_size + 5, 0], in0.load([x0_size + 1, 0]) + 1.0)
 
@@ -63,10 +65,10 @@ def reductions(in_ptr0, out_ptr0, out_ptr1, out_ptr2, out_ptr3, X0: tl.constexpr
     value, place = tl.reduce((x, index), 1, pick)
     tl.make_tensor_descriptor(out_ptr0, shape=[X0], strides=[1], block_shape=[X0]).store([0], value)
     tl.make_tensor_descriptor(out_ptr1, shape=[X0], strides=[1], block_shape=[X0]).store([0], place)
-    tl.make_tensor_descriptor(out_ptr2, shape=[X1], strides=[1], block_shape=[X1]).store([0], tl.reduce(x, 0,
-    product)) scan = tl.associative_scan(x, 1, product)
-    tl.make_tensor_descriptor(out_ptr3, shape=[X0, X1], strides=[X1, 1], block_shape=[X0, X1]).store([0, 0],
-    scan)
+    total = tl.reduce(x, 0, product)
+    tl.make_tensor_descriptor(out_ptr2, shape=[X1], strides=[1], block_shape=[X1]).store([0], total)
+    scan = tl.associative_scan(x, 1, product)
+    tl.make_tensor_descriptor(out_ptr3, [X0, X1], [X1, 1], [X0, X1]).store([0, 0], scan)
 
 
 @triton.jit
@@ -83,9 +85,8 @@ def brain(in_ptr0, in_ptr1, out_ptr0, out_ptr1, out_ptr2, N: tl.constexpr):
 @triton.jit
 def functions(in_ptr0, out_ptr0, out_ptr1, N: tl.constexpr):
     x = tl.make_tensor_descriptor(in_ptr0, shape=[N], strides=[1], block_shape=[N]).load([0])
-    tl.make_tensor_descriptor(out_ptr0, shape=[N], strides=[1], block_shape=[N]).store([0], libdevice.tanh(x))
-    tl.make_tensor_descriptor(out_ptr1, shape=[N], strides=[1], block_shape=[N]).store([0], libdevice.pow(x,
-    2.0))
+    tl.make_tensor_descriptor(out_ptr0, [N], [1], [N]).store([0], libdevice.tanh(x))
+    tl.make_tensor_descriptor(out_ptr1, [N], [1], [N]).store([0], libdevice.pow(x, 2.0))
 
 
 @triton.jit

@@ -17,7 +17,15 @@ from torch.utils._pytree import tree_leaves
 
 from tracer.capture import inductor
 from tracer.capture.decompositions import table
-from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, LayoutMismatch, RandomOp, UnknownBuffer
+from tracer.capture.errors import (
+    CodegenFailure,
+    DataDependent,
+    ExternKernel,
+    HostData,
+    LayoutMismatch,
+    RandomOp,
+    UnknownBuffer,
+)
 from tracer.capture.kernel import Buffer, CapturedKernel, CapturedOp
 from tracer.errors import HarvestError
 from tracer.models.op_call import OpCall, TensorSpec
@@ -35,6 +43,7 @@ def capture(call: OpCall, target: SpyreTarget = SPYRE) -> CapturedOp:
         ExternKernel: Inductor would call a library.
         DataDependent: the result's shape depends on values.
         RandomOp: the op draws random numbers.
+        HostData: the op copies numbers from Python that no kernel can hold.
         CodegenFailure: Inductor raised.
         MovedNames: the installed PyTorch is not the pinned one.
     """
@@ -222,6 +231,8 @@ def _kernel(
 
 
 def _layout(graph: Any, kernel: str, name: str) -> TensorSpec:
+    if name in graph.constants:
+        raise HostData(elements=graph.constants[name].numel())
     buffer = graph.try_get_buffer(name)
     if buffer is None:
         raise UnknownBuffer(kernel=kernel, argument=name)

@@ -67,3 +67,11 @@ class RandomOp(HarvestError):
     code = "HV208"
     message = "{aten_ops} draws random numbers, which no oracle repeats"
     advice = "harvest the model in eval mode; sampling ops stay on the host."
+
+
+class HostData(HarvestError):
+    """The op reads a table of numbers that is part of the call itself."""
+
+    code = "HV209"
+    message = "the call carries a table of {elements} numbers from the host, which is a copy and no computation"
+    advice = "nothing needs to be done: the host writes such a tensor."

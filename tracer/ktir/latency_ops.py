@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import linalg
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation
 
 from tracer.ktir.dialect import CONTRACTIONS, ELEMENTWISE, InterTileReduceOp

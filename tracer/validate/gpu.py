@@ -8,7 +8,7 @@ the pinned PyTorch; taking it needs only torch and Triton (2.11 with 3.6 or newe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,13 +18,14 @@ from tracer.validate.buffers import Buffers, place
 from tracer.validate.call_text import parse_identity
 from tracer.validate.errors import Disturbed, Mismatch
 from tracer.validate.folder import Folder
+from tracer.validate.gpu_limits import smaller, undo_overrun
 from tracer.validate.inputs import random_tensor
 from tracer.validate.oracle import Layout, rounded, widened
 from tracer.validate.problem import Problem
-from tracer.validate.stage import run_stages, unaligned
+from tracer.validate.stage import Stage, run_stages, unaligned
 
-ALIGNED = (16,)
-"""Extents that make rows whole 16 bytes in every dtype."""
+ALIGNED = (4, 8, 16)
+"""What extents are a multiple of so that rows are whole 16 bytes: float32, float16, bytes."""
 
 
 def reason_unaligned(problem: Problem) -> str:
@@ -43,11 +44,9 @@ def prepare(folder: Folder) -> dict[str, Any]:
     from tracer.emit.index_ranges import index_ranges
     from tracer.validate.scaling import scale
 
-    found = scale(folder, ALIGNED)
+    found = scale(folder, ALIGNED, reason_unaligned)
     if isinstance(found, str):
         return {"reason": found}
-    if reason := reason_unaligned(found.problem):
-        return {"reason": reason}
     ranges = index_ranges(capture(parse_identity(found.identity)))
     problem = found.problem
     return {
@@ -93,19 +92,46 @@ def prepared(folder: Folder, data: Mapping[str, Any]) -> Problem:
     return Problem(folder.problem.source, stages, layouts, outputs, views, make_inputs, run)
 
 
-def check_device(problem: Problem, device: torch.device) -> None:
-    """The stages on `device` equal the oracle; outputs are poisoned before. Raises Mismatch, Disturbed."""
+def check_device(problem: Problem, device: torch.device) -> dict[str, Any]:
+    """The stages on `device` equal the oracle; outputs are poisoned before. Raises Mismatch, Disturbed.
+
+    Returns what is worth a note in the evidence: `blocks`, the constants of every stage where tiles made for a
+    scratchpad of 2 MiB had to become smaller, and `overrun`, bytes written past the end of a buffer because a
+    GPU stores whole 16 bytes.
+    """
+    stages: tuple[Stage, ...] | None = problem.stages
+    notes: dict[str, Any] = {}
+    while stages is not None:
+        try:
+            overrun = _check_stages(problem, stages, device)
+        except Exception as error:
+            # Triton has no public name for it that all versions share.
+            if type(error).__name__ != "OutOfResources":
+                raise
+            stages = smaller(stages, problem.source.read_text(encoding="utf-8"))
+            if stages is None:
+                raise
+            notes["blocks"] = [stage.constexpr for stage in stages]
+        else:
+            return {**notes, "overrun": overrun} if overrun else notes
+    raise AssertionError("a problem has stages")
+
+
+def _check_stages(problem: Problem, stages: Sequence[Stage], device: torch.device) -> dict[str, int]:
     places, size = place(problem.layouts)
     memory = torch.empty(size, dtype=torch.uint8, device=device)
     buffers = Buffers(memory, problem.layouts, places, problem.inputs)
-    run_stages(problem.stages, buffers.tensors, device)
+    before = memory.clone()
+    run_stages(stages, buffers.tensors, device)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+    overrun = undo_overrun(memory, before, places)
     buffers.fetch()
     if detail := buffers.disturbed(problem.written):
         raise Disturbed(tier="T0 on a GPU", detail=detail)
     if detail := problem.compare(problem.results(buffers.tensors)):
         raise Mismatch(tier="T0 on a GPU", detail=detail)
+    return overrun
 
 
 def _dtype(spelling: str) -> torch.dtype:

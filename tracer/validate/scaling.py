@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +50,13 @@ class Scaled:
         return ", ".join(f"{old} -> {new}" for old, new in sorted(self.sizes.items()) if old != new)
 
 
-def scale(folder: Folder, multiples: Sequence[int] = (1, 8)) -> Scaled | str:
-    """The first scaling at which the op rewrites to the committed source; else why there is none."""
+def scale(
+    folder: Folder, multiples: Sequence[int] = (1, 8), objection: Callable[[Problem], str] = lambda _: ""
+) -> Scaled | str:
+    """The first scaling at which the op rewrites to the committed source; else why there is none.
+
+    `objection` may say of a problem why it will not do.
+    """
     try:
         call = parse_identity(_identity(folder))
     except ValueError as error:
@@ -70,7 +75,9 @@ def scale(folder: Folder, multiples: Sequence[int] = (1, 8)) -> Scaled | str:
         if attempt == ATTEMPTS:
             break
         found = _at(folder, sizes, other, blocks, committed)
-        if isinstance(found, Scaled):
+        if isinstance(found, Scaled) and (reason := objection(found.problem)):
+            reasons.append(f"{dict(sizes)}: {reason}")
+        elif isinstance(found, Scaled):
             if _tiles(found) <= TILES:
                 return found
             large = large or found

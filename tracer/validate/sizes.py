@@ -23,10 +23,14 @@ class AxisRange:
     extent: int
     block: int
     reduced: bool
+    looped: bool = False
 
 
-def axes_of(stages: Sequence[Stage]) -> list[AxisRange]:
-    """The axes of all stages, from their arguments `x0_size` and their blocks `X0_BLOCK`."""
+def axes_of(stages: Sequence[Stage], source: str = "") -> list[AxisRange]:
+    """The axes of all stages, from their arguments `x0_size` and their blocks `X0_BLOCK`.
+
+    `source` tells which reductions loop over blocks; the others hold theirs in one.
+    """
     found = []
     for stage in stages:
         for name, value in stage.args.items():

@@ -21,11 +21,18 @@ def dot_text(tiles: Tiles, reduction: Reduce) -> str:
     left, right = (str(arg) for arg in reduction.args)
     a = tiles.arrange(left, tiles.tile_of(left), (*batch, m, k))
     b = tiles.arrange(right, tiles.tile_of(right), (*batch, k, n))
-    if unsafe := tiles.unsafe(reduction):
-        index = ", ".join(["None"] * (len(batch) + 1) + [":"])
-        masks = " & ".join(f"{axis.name}_mask[{index}]" for axis in unsafe)
-        a = f"tl.where({masks}, {a}, 0.0)"
+    a = _masked(tiles, left, a, reduction, ["None"] * (len(batch) + 1) + [":"])
+    b = _masked(tiles, right, b, reduction, ["None"] * len(batch) + [":", "None"])
     return f'tl.dot({a}, {b}, {reduction.name}, input_precision="ieee")'
+
+
+def _masked(tiles: Tiles, name: str, text: str, reduction: Reduce, index: list[str]) -> str:
+    """An operand whose padding along k is not zero, made zero there: zero times an infinity is no zero."""
+    unsafe = [axis for axis in tiles.unsafe(reduction) if axis not in tiles.zero[name]]
+    if not unsafe:
+        return text
+    masks = " & ".join(f"{axis.name}_mask[{', '.join(index)}]" for axis in unsafe)
+    return f"tl.where({masks}, {text}, 0.0)"
 
 
 def result_text(tiles: Tiles, reduction: Reduce) -> str:
