@@ -78,7 +78,7 @@ def _start(parent: int) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and a request to end wait until the body is done, so that what belongs together happens together."""
+    """Let Ctrl-C and a request to end wait until the body is done: what belongs together stays together."""
     numbers = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:

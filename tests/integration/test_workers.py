@@ -50,11 +50,15 @@ def test_zero_seconds_are_no_limit():
         time.sleep(0.01)
 
 
+def interrupt_in_the_middle(steps: list[str]) -> None:
+    with workers.uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        steps.append("done")
+    steps.append("too late")
+
+
 def test_an_interruption_waits_for_what_belongs_together():
-    steps = []
+    steps: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        with workers.uninterrupted():
-            signal.raise_signal(signal.SIGINT)
-            steps.append("done")
-        steps.append("too late")
+        interrupt_in_the_middle(steps)
     assert steps == ["done"]

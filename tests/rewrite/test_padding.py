@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from tracer.rewrite.access import accesses_of
 from tracer.rewrite.axes import Axis
-from tracer.rewrite.ir import Const, Kernel, Load
+from tracer.rewrite.ir import Compute, Const, Kernel, Load
 from tracer.rewrite.padding import zero_padded
 
 X = torch.empty(4, 100, dtype=torch.float16)
@@ -76,7 +76,16 @@ def test_a_masked_load_with_another_fill_is_not_zero_in_the_padding(refined: Cal
         assert zero_padded(kernel, accesses_of(kernel, (r0,), memory, numel))["tmp1"] == zero
 
 
-def test_a_factor_that_may_be_infinite_keeps_no_zero(source_of: Callable):
-    row, scale = torch.empty(4, 100, dtype=torch.float32), torch.empty(4, 1, dtype=torch.float32)
-    assert "r0_mask" in source_of(lambda x, s: (x * s).sum(-1), row, scale)
-    assert "r0_mask" not in source_of(lambda x: (x * 0.5).sum(-1), row)
+def test_a_factor_that_may_be_infinite_keeps_no_zero():
+    r0 = Axis("r0", 8, True)
+    row = Load("tmp0", "in_ptr0", r0.symbol, "float32")
+    factor = Load("tmp1", "in_ptr1", sympy.Integer(0), "float32")
+    memory, numel = {"in_ptr0": "float32", "in_ptr1": "float32"}, {"in_ptr0": 8, "in_ptr1": 1}
+    for other, zero in (
+        ("tmp1", frozenset()),
+        (Const(0.5, "float32"), frozenset({r0})),
+        ("tmp0", frozenset({r0})),
+    ):
+        product = Compute("tmp2", "mul", ("tmp0", other), "float32")
+        kernel = Kernel("kernel", (), (), (row, factor, product))
+        assert zero_padded(kernel, accesses_of(kernel, (r0,), memory, numel))["tmp2"] == zero

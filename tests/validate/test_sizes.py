@@ -44,7 +44,11 @@ def test_extents_change_everywhere_and_to_a_few_ragged_tiles():
         " $1=torch.float16[1024, 4096]:[4096, 1]+0"
     )
     sizes, other = next(
-        scalings(call, [stage({"x0": 12, "x1": 1024, "r0": 4096}, {"x0": 16, "x1": 64, "r0": 512})])
+        scalings(
+            call,
+            [stage({"x0": 12, "x1": 1024, "r0": 4096}, {"x0": 16, "x1": 64, "r0": 512})],
+            source="for r0 in tl.range(0, r0_size, R0_BLOCK):",
+        )
     )
     assert set(sizes) == {12, 1024, 4096}
     m, n, k = (sizes[v] for v in (12, 1024, 4096))
@@ -83,3 +87,10 @@ def test_sources_are_compared_up_to_the_numbers_of_temporaries():
     assert canonical("tmp3 = f(tmp1, tmp3)") == canonical("tmp7 = f(tmp2, tmp7)")
     assert canonical("tmp3 = f(tmp1, tmp3)") != canonical("tmp7 = f(tmp2, tmp2)")
     assert canonical("tmp0 = x0_size + 1") != canonical("tmp0 = x0_size + 2")
+
+
+@pytest.mark.parametrize(("source", "blocks"), [("tl.range(0, r0_size, R0_BLOCK)", 3), ("", 1)])
+def test_a_loop_over_a_reduction_turns_at_the_other_size(source, blocks):
+    call = parse_identity("torch.mean($0, -1); $0=torch.float16[12, 128]:[128, 1]+0")
+    sizes, _ = next(scalings(call, [stage({"x0": 12, "r0": 128}, {"r0": 128})], source=source))
+    assert -(-sizes[128] // 128) == blocks

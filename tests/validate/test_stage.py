@@ -6,7 +6,7 @@ import torch
 from tracer.validate.errors import LaunchRefused
 from tracer.validate.gpu import prepare, prepared, reason_unaligned
 from tracer.validate.problem import check_interpreted
-from tracer.validate.stage import Stage, unaligned
+from tracer.validate.stage import Stage, set_aside, unaligned
 
 SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
 SOFTMAX = "torch.nn.functional.softmax($0, dim=-1); $0=torch.float32[6, 10]:[10, 1]+0"
@@ -53,3 +53,14 @@ def test_index_inputs_are_in_range_and_distinct(make_folder):
     index = make_folder(INDEX_COPY).problem.inputs["index"].tolist()
     assert len(set(index)) == 5
     assert max(index) < 32
+
+
+def test_inputs_that_end_inside_16_bytes_are_set_aside():
+    base = torch.arange(64, dtype=torch.float16)
+    whole, ragged = base[:16].view(2, 8), base[16:32].view(2, 8)[:, :5]
+    copies = set_aside({"whole": whole, "ragged": ragged, "read": ragged}, {"whole", "ragged"})
+    assert list(copies) == ["ragged"]
+    assert torch.equal(copies["ragged"], ragged)
+    assert copies["ragged"].stride() == ragged.stride()
+    assert copies["ragged"].untyped_storage().nbytes() >= 2 * (13 + 8)
+    assert copies["ragged"].data_ptr() != ragged.data_ptr()

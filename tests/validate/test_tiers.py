@@ -16,6 +16,7 @@ from tracer.validate.errors import (
     SimulatorFailed,
     SurvivingControl,
 )  # fmt: skip
+from tracer.validate.problem import check_interpreted
 
 SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
 LINEAR = (
@@ -124,6 +125,19 @@ def test_t1_wants_the_same_source_at_other_sizes(make_folder):
         tiers.check_t1(
             make_folder(SILU, triton_kernel=("tiles = tl.cdiv(x0_size,", f"tiles = tl.cdiv({extent},"))
         )
+
+
+def test_t1_finds_a_softmax_that_overflows(make_folder):
+    old = next(line for line in source_of(make_folder(SOFTMAX)).splitlines() if "tl.max(" in line)
+    name = old.split()[0]
+    folder = make_folder(SOFTMAX, triton_kernel=(old, f"{old}\n        {name} = -{name}"))
+    tiers.check_t0(folder)
+    folder = make_folder(SOFTMAX)
+    problem = tiers.magnified(folder.scaled.problem)
+    check_interpreted(problem, "T1")
+    problem.source.write_text(source_of(folder).replace(old, f"{old}\n        {name} = -{name}"))
+    with pytest.raises(Mismatch, match="nan"):
+        check_interpreted(problem, "T1")
 
 
 def test_t1_compares_the_cores(make_folder):

@@ -73,5 +73,7 @@ class HostData(HarvestError):
     """The op reads a table of numbers that is part of the call itself."""
 
     code = "HV209"
-    message = "the call carries a table of {elements} numbers from the host, which is a copy and no computation"
+    message = (
+        "the call carries a table of {elements} numbers from the host, which is a copy and no computation"
+    )
     advice = "nothing needs to be done: the host writes such a tensor."

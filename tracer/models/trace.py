@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tracer.models.build import build, one_line
+from tracer.models.build import build
 from tracer.models.config import ModelConfig
 from tracer.models.errors import BadOption, TraceFailure
-from tracer.models.inputs import Shape, candidates, find, integers, main_inputs, parameters_of
+from tracer.models.phases import PhaseRunner
 from tracer.models.quiet import quiet
-from tracer.models.record import RecordedOp, Recorder
+from tracer.models.record import RecordedOp
 from tracer.models.values import Values
-
-_CACHE = ("cache", "past_key_values", "cache_params")
-"""Names that transformers gives to a forward's cache."""
-
-Inputs = dict[str, tuple[str, Shape]]
 
 
 @dataclass(frozen=True)
@@ -70,230 +62,11 @@ def trace(
         torch.manual_seed(0)
         with values:
             model = build(config, dtype=dtype, layers=layers)
-        tracer = _Tracer(config.name, model, values, dtype, batch, seq_len, max_cache_len)
-        tracer.run(tuple(phases) if phases is not None else None)
-    if not tracer.recorder.ops:
-        if tracer.failures:
-            raise tracer.failures[0]
-        detail = f"the model has {', '.join(tracer.available)}"
+        runner = PhaseRunner(config.name, model, values, dtype, batch, seq_len, max_cache_len)
+        runner.run(tuple(phases) if phases is not None else None)
+    if not runner.recorder.ops:
+        if runner.failures:
+            raise runner.failures[0]
+        detail = f"the model has {', '.join(runner.available)}"
         raise BadOption(option="phases", value=",".join(phases or ()), detail=detail)
-    return Trace(config.name, tracer.recorder.ops, tuple(tracer.done), tuple(tracer.failures))
-
-
-class _Tracer:
-    def __init__(
-        self,
-        name: str,
-        model: Any,
-        values: Values,
-        dtype: torch.dtype,
-        batch: int,
-        seq_len: int,
-        max_cache_len: int,
-    ) -> None:
-        self.name, self.model, self.values, self.dtype = name, model, values, dtype
-        self.batch, self.seq_len, self.max_cache_len = batch, seq_len, max_cache_len
-        self.recorder = Recorder(self.values)
-        self.failures: list[TraceFailure] = []
-        self.done: list[str] = []
-        self.available: list[str] = []
-        self._names = {id(module): path for path, module in model.named_modules()}
-        self._entered: set[int] = set()
-
-    def run(self, wanted: tuple[str, ...] | None) -> None:
-        """Run the phases that are wanted (all if None)."""
-        parameters = parameters_of(self.model)
-        cache = next((name for name in _CACHE if name in parameters), None)
-        generates = bool(self.model.can_generate()) and cache is not None
-        first = "prefill" if generates else "forward"
-        self.available = [first, "decode"] if generates else [first]
-        inputs: Inputs | None = None
-        if wanted is None or first in wanted or "decode" in wanted:
-            inputs = self._forward(first, self.model, record=wanted is None or first in wanted)
-        if generates and cache is not None and inputs is not None and (wanted is None or "decode" in wanted):
-            self._decode(inputs, cache)
-        for path, module in self._unreached():
-            self.available.append(path)
-            if wanted is None or path in wanted:
-                self._forward(path, module)
-
-    def _unreached(self) -> list[tuple[str, Any]]:
-        from transformers import PreTrainedModel
-
-        found: list[tuple[str, Any]] = []
-        for path, module in self.model.named_modules():
-            nested = any(path.startswith(f"{outer}.") for outer, _ in found)
-            if (
-                isinstance(module, PreTrainedModel)
-                and path
-                and not nested
-                and id(module) not in self._entered
-            ):
-                found.append((path, module))
-        # A model whose own forward was never entered but whose inner model was, is only a wrapper.
-        return [
-            (path, m) for path, m in found if not any(id(inner) in self._entered for inner in m.modules())
-        ]
-
-    def _forward(self, phase: str, model: Any, *, record: bool = True) -> Inputs | None:
-        """Record one forward pass of `model` with the first inputs that it accepts."""
-        best = Recorder(self.values)
-        first_error: Exception | None = None
-        tries = list(candidates(model, batch=self.batch, seq_len=self.seq_len))
-        # Some models have no cache that fits their own default configuration.
-        options: list[dict[str, Any]] = [{}, {"use_cache": False}]
-        for extra, made in itertools.product(options, tries):
-            recorder = Recorder(self.values)
-            try:
-                tensors = self._tensors(made)
-                with self._recording(recorder, phase):
-                    model(**tensors, **extra)
-            except Exception as error:
-                first_error = first_error or error
-                if recorder.total > best.total:
-                    best, first_error = recorder, error
-                continue
-            if record:
-                self.recorder.merge(recorder)
-                self.done.append(phase)
-            return made
-        self._failed(phase, first_error, best if record else Recorder(self.values))
-        return None
-
-    def _failed(self, phase: str, error: Exception | None, partial: Recorder) -> None:
-        self.recorder.merge(partial)
-        failure = TraceFailure(
-            model=self.name, phase=phase, detail=one_line(error) if error else "it takes no inputs"
-        )
-        failure.__cause__ = error
-        self.failures.append(failure)
-
-    def _tensors(self, made: Inputs) -> dict[str, torch.Tensor]:
-        vocabulary = find(self.model.config, "vocab_size")
-        tensors = {}
-        for name, (kind, shape) in made.items():
-            if kind == "int":
-                with unset_fake_temporarily():
-                    real = integers(name, shape, vocabulary if type(vocabulary) is int else 1000)
-                tensors[name] = self.values.follow(real)
-            else:
-                tensors[name] = torch.empty(shape, dtype=self.dtype)
-        return tensors
-
-    def _decode(self, inputs: Inputs, cache: str) -> None:
-        """Record one step against a static cache, or against the model's own where it takes no static one."""
-        error: Exception | None = None
-        best = Recorder(self.values)
-        for make in (self._static_cache, lambda: None):
-            recorder = Recorder(self.values)
-            try:
-                self._step(recorder, inputs, cache, make())
-            except Exception as raised:
-                error = error or raised
-                if recorder.total > best.total:
-                    best = recorder
-                continue
-            self.recorder.merge(recorder)
-            self.done.append("decode")
-            return
-        self._failed("decode", error, best)
-
-    def _static_cache(self) -> Any:
-        from transformers import StaticCache
-
-        with self.values:
-            return StaticCache(config=self.model.config, max_cache_len=self.max_cache_len)
-
-    def _step(self, recorder: Recorder, inputs: Inputs, cache_name: str, cache: Any) -> None:
-        from transformers import EncoderDecoderCache, StaticCache
-        from transformers.modeling_outputs import BaseModelOutput
-
-        model = self.model
-        two_sided = bool(model.config.is_encoder_decoder)
-        token_name = (
-            "decoder_input_ids" if two_sided and "decoder_input_ids" in inputs else main_inputs(model)[0]
-        )
-        token: Inputs = {token_name: ("int", (self.batch, 1))}
-        # A static cache starts with one token; the model's own is filled by a whole prefill.
-        warm = {**inputs, **token} if cache is not None else inputs
-        kept = (
-            {}
-            if two_sided
-            else {k: v for k, v in inputs.items() if k != token_name and k not in main_inputs(model)}
-        )
-        warm_tensors, tensors = self._tensors(warm), self._tensors({**kept, **token})
-        with self._recording(recorder, "decode"):
-            recorder.paused = True
-            extra: dict[str, Any] = {}
-            if cache is not None:
-                if two_sided:
-                    source = next(shape for name, (_, shape) in inputs.items() if name != token_name)
-                    length = self._encoder_length(inputs, source)
-                    with self.values:
-                        cross = StaticCache(config=model.config, max_cache_len=length)
-                    cache = EncoderDecoderCache(cache, cross)
-                self._record_setup(recorder, cache)
-                extra[cache_name] = cache
-            output = model(**warm_tensors, **extra, use_cache=True)
-            extra[cache_name] = cache if cache is not None else self._own_cache(output)
-            if two_sided:
-                extra["encoder_outputs"] = BaseModelOutput(last_hidden_state=output.encoder_last_hidden_state)
-            recorder.paused = False
-            model(**tensors, **extra, use_cache=True)
-
-    def _encoder_length(self, inputs: Inputs, source: Shape) -> int:
-        output = self.model.get_encoder()(
-            **self._tensors({k: v for k, v in inputs.items() if not k.startswith("decoder_")})
-        )
-        return int(output[0].shape[1]) if output is not None else source[-1]
-
-    @staticmethod
-    def _own_cache(output: Any) -> Any:
-        found = next((output[name] for name in _CACHE if name in output and output[name] is not None), None)
-        if found is None:
-            raise ValueError("the model returns no cache")
-        return found
-
-    @staticmethod
-    def _record_setup(recorder: Recorder, cache: Any) -> None:
-        """Have the allocation of the cache recorded although the step that causes it is not."""
-
-        def recorded(initialise: Callable[..., Any]) -> Callable[..., Any]:
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                recorder.paused = False
-                try:
-                    return initialise(*args, **kwargs)
-                finally:
-                    recorder.paused = True
-
-            return wrapper
-
-        for part in (
-            (cache.self_attention_cache, cache.cross_attention_cache)
-            if hasattr(cache, "cross_attention_cache")
-            else (cache,)
-        ):
-            for layer in part.layers:
-                layer.lazy_initialization = recorded(layer.lazy_initialization)
-
-    @contextlib.contextmanager
-    def _recording(self, recorder: Recorder, phase: str) -> Iterator[None]:
-        recorder.phase = phase
-        recorder.module_names = self._names
-
-        def enter(module: torch.nn.Module, _: Any) -> None:
-            self._entered.add(id(module))
-            recorder.enter_module(module)
-
-        def leave(*_: Any) -> None:
-            recorder.leave_module()
-
-        hooks = torch.nn.modules.module
-        before = hooks.register_module_forward_pre_hook(enter)
-        after = hooks.register_module_forward_hook(leave, always_call=True)
-        try:
-            with recorder:
-                yield
-        finally:
-            before.remove()
-            after.remove()
+    return Trace(config.name, runner.recorder.ops, tuple(runner.done), tuple(runner.failures))

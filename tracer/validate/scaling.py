@@ -62,7 +62,8 @@ def scale(
     except ValueError as error:
         return f"CALL is no op's identity: {error}"
     stages = folder.problem.stages
-    committed = definitions([folder.problem.source.read_text(encoding="utf-8")])
+    text = folder.problem.source.read_text(encoding="utf-8")
+    committed = definitions([text])
     blocks = [_blocks(stage) for stage in stages]
     reasons: list[str] = []
     if not any(n > 1 for spec in call.tensors for n in spec.shape) and not any(
@@ -71,7 +72,7 @@ def scale(
         # One element in, one out: the kernels take no size, so that there is none to change.
         return Scaled({}, folder.problem, ())
     large: Scaled | None = None
-    for attempt, (sizes, other) in enumerate(scalings(call, stages, multiples)):
+    for attempt, (sizes, other) in enumerate(scalings(call, stages, multiples, text)):
         if attempt == ATTEMPTS:
             break
         found = _at(folder, sizes, other, blocks, committed)

@@ -42,12 +42,13 @@ def axes_of(stages: Sequence[Stage], source: str = "") -> list[AxisRange]:
                 and axis[1:].isdigit()
             ):
                 block = stage.constexpr.get(f"{axis.upper()}_BLOCK", 1)
-                found.append(AxisRange(value, block, axis.startswith("r")))
+                looped = f"tl.range(0, {axis}_size," in source
+                found.append(AxisRange(value, block, axis.startswith("r"), looped))
     return found
 
 
 def scalings(
-    call: OpCall, stages: Sequence[Stage], multiples: Sequence[int] = (1, 8)
+    call: OpCall, stages: Sequence[Stage], multiples: Sequence[int] = (1, 8), source: str = ""
 ) -> Iterator[tuple[dict[int, int], OpCall]]:
     """Calls of the same op at other sizes, the most thorough scaling first, with old -> new extents.
 
@@ -55,7 +56,7 @@ def scalings(
     some extents stay as they are, reduced ones first, because a kernel may hold one as a number (a mean's
     divisor).
     """
-    axes = axes_of(stages)
+    axes = axes_of(stages, source)
     extents = sorted({n for spec in call.tensors for n in spec.shape if n > 1})
     sizes = sorted({n for n in _integers(call) if n >= _LIKE_A_SIZE} | _listed(call))
     values = sorted(set(extents) | set(sizes))
@@ -141,12 +142,13 @@ def _target(value: int, values: Sequence[int], axes: Sequence[AxisRange], mappin
     own = [axis for axis in axes if axis.extent == value]
     for axis in sorted(own, key=lambda a: (not a.reduced, -a.block)):
         block = axis.block
-        if axis.reduced and block >= axis.extent:
+        if axis.reduced and not axis.looped:
             # One block holds the whole reduction, and has to at the other size.
             return max(2, block // 2 + block // 4 + 1 if block > 4 else block - 1)
         if block == 1:
             return 3 if value != 3 else 5
-        whole = 2 if block < value else 1
+        # A loop over blocks has to turn at the other size, even where it does not at the traced one.
+        whole = 2 if block < value or axis.looped else 1
         return whole * block + max(1, (block // 2 - 1) | 1)
     part = [axis for axis in axes if axis.extent % value == 0]
     if not part:

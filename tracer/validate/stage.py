@@ -103,12 +103,37 @@ def launch(
     for name, (shape, stride, dtype) in buffers.items():
         if name not in tensors:
             tensors[name] = torch.empty_strided(tuple(shape), tuple(stride), dtype=dtype, device=device)
-    run_stages(stages, tensors, device)
+    aside = {} if device.type == "cpu" else set_aside(tensors, set(inputs) & set(outputs))
+    run_stages(stages, {**tensors, **aside}, device)
+    for name, copy in aside.items():
+        tensors[name].copy_(copy)
     for name, (base, shape, stride, _, offset) in (views or {}).items():
         start = tensors[base].storage_offset() + offset
         tensors[name] = tensors[base].as_strided(tuple(shape), tuple(stride), start)
     found = tuple(tensors[name] for name in outputs)
     return found[0] if len(found) == 1 else found
+
+
+def set_aside(tensors: Mapping[str, torch.Tensor], written: set[str]) -> dict[str, torch.Tensor]:
+    """Copies for the written inputs whose rows end inside 16 bytes; their elements are copied back
+    afterwards.
+
+    A GPU's tensor memory unit clips a store to whole 16 bytes, not to elements (measured on an H200, Triton
+    3.6), and would write into whatever the caller keeps behind such a row.
+    """
+    copies = {}
+    for name in sorted(written):
+        tensor = tensors[name]
+        run = 1
+        for extent, stride in sorted(zip(tensor.shape, tensor.stride(), strict=True), key=lambda p: p[1]):
+            if extent > 1 and stride == run:
+                run *= extent
+        if run * tensor.element_size() % _ALIGNMENT and tensor.numel():
+            span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+            room = torch.empty(span + _ALIGNMENT, dtype=tensor.dtype, device=tensor.device)
+            room[:span] = tensor.as_strided((span,), (1,), tensor.storage_offset())
+            copies[name] = room.as_strided(tensor.shape, tensor.stride())
+    return copies
 
 
 def run_stages(stages: Sequence[Stage], tensors: Mapping[str, torch.Tensor], device: torch.device) -> None:

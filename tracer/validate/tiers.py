@@ -18,6 +18,9 @@ from tracer.validate.simulate import check_simulated, parse
 CORES = (1, 4, 16, 32)
 """Core counts at which a kernel must give the same bits."""
 
+MAGNIFIED = 64
+"""Factor of the inputs' second set of values."""
+
 
 def check_t0(folder: Folder, *, full_size: bool = False) -> None:
     """T0 in the interpreter: at the traced size, or for a large op at a reduced one unless `full_size`."""
@@ -45,7 +48,21 @@ def check_t1(folder: Folder) -> int:
     if folder.is_large:
         check_reads(scaled.problem, accesses(scaled.problem, lowered(scaled)))
     check_cores(scaled.problem)
+    check_interpreted(magnified(scaled.problem), "T1 with large values")
     return live
+
+
+def magnified(problem: Problem) -> Problem:
+    """A problem with floating inputs of magnitudes up to 128: where exp overflows unless a maximum is taken
+    off.
+
+    Inputs at most 2 cannot tell exp(x - max) from exp(x + max), the two being equal after the division.
+    """
+    inputs = {
+        name: tensor * MAGNIFIED if tensor.is_floating_point() else tensor
+        for name, tensor in problem.inputs.items()
+    }
+    return dataclasses.replace(problem, make_inputs=lambda: inputs)
 
 
 def check_cores(problem: Problem) -> None:
