@@ -57,7 +57,7 @@ EPILOG = """Examples:
 
 harvest --model Meta-Llama-3.1-8B-Instruct
 
-harvest --model granite --layers 2 --out /tmp/granite --jobs 2
+harvest --model granite --layers 2 --out elsewhere --jobs 2
 
 harvest --model ./my-model --only 'torch.nn.functional.*' --dry-run --json"""
 

@@ -28,7 +28,7 @@ def text(kernel) -> str:
     return f"""
 from torch._inductor.async_compile import AsyncCompile
 async_compile = AsyncCompile()
-# kernel path: /tmp/x.py
+# kernel path: cache/x.py
 {kernel.name} = async_compile.triton({kernel.name!r}, '''
 {kernel.source}''', device_str='cuda')
 

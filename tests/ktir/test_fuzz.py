@@ -21,9 +21,9 @@ Text = Callable[..., str]
 COUNT = int(os.environ.get("KTIR_FUZZ", "400"))
 BATCHES = 8
 TOKENS = [
-    "%", "(", ")", "{", "}", "[", "]", "<", ">", "-1", "0", "99999999999999999999", "index", "f16", "?", "x", "=",
-    ":", "->", '"', "affine_map", "#", "!", "0x", "1.5", "e", "ktdp.", "arith.addi", "module", "\\", "^bb0",
-    "d9", "mod", "floordiv", "-", "\x00", "\n", "é",
+    "%", "(", ")", "{", "}", "[", "]", "<", ">", "-1", "0", "99999999999999999999", "index", "f16", "?", "x",
+    "=", ":", "->", '"', "affine_map", "#", "!", "0x", "1.5", "e", "ktdp.", "arith.addi", "module", "\\",
+    "^bb0", "d9", "mod", "floordiv", "-", "\x00", "\n", "é",
 ]  # fmt: skip
 
 INDIRECT = """

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from tracer.ktir.coverage import coverage
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.simulator import Module
 from tracer.ktir.text import parse, print_module
@@ -54,6 +55,51 @@ def doubled(through: Text, body: str, header: str = "") -> list[float]:
 def test_forms_that_double(through: Text, body: str) -> None:
     header = "#map = affine_map<(d0) -> (d0)>"
     assert doubled(through, body, header) == [2.0, 4.0, 6.0, 8.0]
+
+
+@pytest.mark.parametrize("bounds", ["(%i, %j) in (%two, 4)", "(%i, %j) = (0, 0) to (%two, 8) step (1, 2)"])
+def test_forall_covers_every_point(function: Text, view: Text, tile: Text, bounds: str) -> None:
+    scale = 2 if "in" in bounds else 1
+    text = function(
+        "\n".join(
+            [
+                f"%two = arith.constant 2 : index\n%scale = arith.constant {scale} : index",
+                view("v", "a", "2x8", "f32"),
+                f"scf.forall {bounds} {{",
+                "%column = arith.muli %j, %scale : index",
+                tile("t", "v", "%i, %column", "1x2", "2x8xf32"),
+                "%one = arith.constant dense<1.0> : tensor<1x2xf32>",
+                "ktdp.store %one, %t : tensor<1x2xf32>, <1x2xindex>\n}",
+            ]
+        ),
+        "%a: index",
+    )
+    printed = print_module(parse(text))
+    assert print_module(parse(printed)) == printed
+    for source in (text, printed):
+        result = Module.parse(source).function().run([torch.zeros(2, 8)], uninitialized=(0,))
+        assert torch.equal(result.outputs[0], torch.ones(2, 8))
+    assert not coverage(Module.parse(text).function()).repeated_writes(0, (2, 8), (8, 1))
+
+
+def test_sizes_and_symbols_known_at_run_time(function: Text) -> None:
+    """A view and a tile whose extents are arguments: the tile's set is that of its symbol."""
+    text = function(
+        "%c0 = arith.constant 0 : index\n"
+        "%v = ktdp.construct_memory_view %a, sizes: [%n], strides: [1] {coordinate_set = affine_set<(d0)[s0] : (d0 >= 0, -d0 + s0 - 1 >= 0)>, memory_space = #ktdp.memory_space<global>} : memref<?xf32>\n"
+        "%w = ktdp.construct_memory_view %b, sizes: [4], strides: [1] {coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>, memory_space = #ktdp.memory_space<global>} : memref<4xf32>\n"
+        "%t = ktdp.construct_access_tile %v[%c0] symbols(%m) {access_tile_order = affine_map<(d0) -> (d0)>, access_tile_set = affine_set<(d0)[s0] : (d0 >= 0, -d0 + s0 - 1 >= 0)>} : memref<?xf32> -> !ktdp.access_tile<4xindex>\n"
+        "%u = ktdp.construct_access_tile %w[%c0] {access_tile_order = affine_map<(d0) -> (d0)>, access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>} : memref<4xf32> -> !ktdp.access_tile<4xindex>\n"
+        "%x = ktdp.load %t : <4xindex> -> tensor<4xf32>\nktdp.store %x, %u : tensor<4xf32>, <4xindex>",
+        "%a: index, %b: index, %n: index, %m: index",
+    )
+    x = torch.arange(8.0)
+    run = Module.parse(text).function().run
+    assert run([x, torch.zeros(4), 6, 4]).outputs[0].tolist() == [0, 1, 2, 3]
+    for n, m, code in ((3, 4, "KT202"), (6, 3, "KT113")):
+        with pytest.raises(KtirError) as error:
+            run([x, torch.zeros(4), n, m])
+        assert error.value.code in (code, "KT201")
 
 
 def test_forms_print_and_parse_alike(through: Text) -> None:

@@ -107,6 +107,14 @@ def test_impossible_dimensions_are_one_error() -> None:
     assert caught.value.code.startswith("HV10")
 
 
+def test_endless_phases_stop(llama: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracer.models.record.MAX_CALLS", 60)
+    found = trace(llama)
+    assert found.phases == ()
+    assert "HV110" in str(found.failures[0])
+    assert found.ops
+
+
 def test_a_failing_phase_keeps_what_it_did(llama: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.models.llama.modeling_llama import LlamaMLP
 

@@ -26,6 +26,7 @@ Constructors (all importable from here; values are `SSAValue`s, sizes and stride
             SelectOp(condition, lhs, rhs), arith_ops.CASTS["arith.extf"](value, type): scalars and tensors
             alike
     tensor: GenerateOp(type, region), RankOp(tensor)
+    scf:    ForallOp(lower, upper, step, body)
 
 Everything else is xDSL's own (`xdsl.dialects.arith`, `linalg`, `math`, `scf`, `tensor`, `func`).
 """
@@ -73,6 +74,7 @@ from tracer.ktir.intertile_ops import (
     YieldPartialOp,
     YieldReducedOp,
 )
+from tracer.ktir.loop_ops import SCF_OPS, ForallOp
 from tracer.ktir.memory_ops import (
     ConstructAccessTileOp,
     ConstructDistributedMemoryViewOp,
@@ -94,6 +96,7 @@ __all__ = [
     "ConstructIndirectAccessTileOp",
     "ConstructMemoryViewOp",
     "DivOp",
+    "ForallOp",
     "GenerateOp",
     "GetComputeTileIdOp",
     "IndexCastUIOp",
@@ -148,13 +151,14 @@ DIALECTS = ("builtin", "func", "arith", "math", "linalg", "tensor", "scf", "ktdp
 def context() -> Context:
     """A fresh xDSL context with every dialect of KTIR, ours and xDSL's."""
     ctx = Context()
-    for dialect in (builtin.Builtin, func.Func, math.Math, scf.Scf, Ktdp):
+    for dialect in (builtin.Builtin, func.Func, math.Math, Ktdp):
         ctx.load_dialect(dialect)
     own_arith = (*ARITH_OPS, *arith_ops.OPS)
     extended: tuple[tuple[Dialect, Any], ...] = (
         (arith.Arith, own_arith),
         (linalg.Linalg, LINALG_OPS),
         (tensor.Tensor, TENSOR_OPS),
+        (scf.Scf, SCF_OPS),
     )
     for dialect, extra in extended:
         named = {op.name for op in extra}

@@ -75,3 +75,11 @@ class UnsupportedArgument(HarvestError):
     code = "HV109"
     message = "an argument of type {kind} cannot be recorded"
     advice = "report the op; the call is listed in the manifest as refused."
+
+
+class TooManyCalls(HarvestError):
+    """A phase makes more calls than anyone wants to wait for (a loop over the sequence, say)."""
+
+    code = "HV110"
+    message = "phase {phase} makes more than {limit} calls"
+    advice = "a smaller --seq-len, or fewer --layers."

@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from tracer.models.build import one_line
-from tracer.models.errors import TraceFailure
+from tracer.models.errors import TooManyCalls, TraceFailure
 from tracer.models.inputs import Shape, candidates, find, integers, main_inputs, parameters_of
 from tracer.models.record import Recorder
 from tracer.models.values import Values
@@ -92,6 +92,9 @@ class PhaseRunner:
                 tensors = self._tensors(made)
                 with self._recording(recorder, phase):
                     model(**tensors, **extra)
+            except TooManyCalls as error:
+                self._failed(phase, error, recorder)
+                return None
             except Exception as error:
                 first_error = first_error or error
                 if recorder.total > best.total:

@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_map_only
 
 from tracer.errors import HarvestError
 from tracer.models.describe import Describer, Layout, essential, is_strided, layout_of
+from tracer.models.errors import TooManyCalls
 from tracer.models.functions import canonical_names, function_of
 from tracer.models.number import number
 from tracer.models.op_call import OpCall
@@ -30,6 +31,9 @@ from tracer.models.values import Values, tensors_in
 __all__ = ["Kind", "RecordedOp", "Recorder", "number"]
 
 Kind = Literal["compute", "view"]
+
+MAX_CALLS = 500_000
+"""Calls of one phase, queries included; some minutes of tracing."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Recorder(TorchFunctionMode):
         self.values = values
         self.phase = ""
         self.paused = False
+        self._seen = 0
         self.module_names: dict[int, str] = {}
         self._stack: list[str] = []
         self._entries: dict[str, _Entry] = {}
@@ -109,6 +114,9 @@ class Recorder(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the call and record it if it is an op."""
+        self._seen += 1
+        if self._seen > MAX_CALLS:
+            raise TooManyCalls(phase=self.phase, limit=MAX_CALLS)
         kwargs = dict(kwargs or {})
         inputs = tensors_in((args, kwargs))
         # Taken before the call: an in-place op may change the layout of its tensor.

@@ -95,9 +95,9 @@ def prepared(folder: Folder, data: Mapping[str, Any]) -> Problem:
 def check_device(problem: Problem, device: torch.device) -> dict[str, Any]:
     """The stages on `device` equal the oracle; outputs are poisoned before. Raises Mismatch, Disturbed.
 
-    Returns what is worth a note in the evidence: `blocks`, the constants of every stage where tiles made for a
-    scratchpad of 2 MiB had to become smaller, and `overrun`, bytes written past the end of a buffer because a
-    GPU stores whole 16 bytes.
+    Returns what is worth a note in the evidence: `blocks`, the constants of every stage where tiles that are
+    made for a scratchpad of 2 MiB had to become smaller, and `overrun`, bytes written past the end of a buffer
+    because a GPU stores whole 16 bytes.
     """
     stages: tuple[Stage, ...] | None = problem.stages
     notes: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from tracer.validate.buffers import same_bits
 from tracer.validate.controls import Score, score
 from tracer.validate.errors import NotProved, NotSpyreShaped, SurvivingControl
 from tracer.validate.folder import Folder, use_one_thread
+from tracer.validate.oracle import flat_memory
 from tracer.validate.problem import Problem, check_interpreted, interpret
 from tracer.validate.scaling import Scaled
 from tracer.validate.shape import accesses, check_descriptor_io, check_limits, check_reads, check_writes
@@ -59,7 +60,9 @@ def magnified(problem: Problem) -> Problem:
     Inputs at most 2 cannot tell exp(x - max) from exp(x + max), the two being equal after the division.
     """
     inputs = {
-        name: tensor * MAGNIFIED if tensor.is_floating_point() else tensor
+        name: (flat_memory(tensor) * MAGNIFIED).as_strided(tensor.shape, tensor.stride())
+        if tensor.is_floating_point()
+        else tensor
         for name, tensor in problem.inputs.items()
     }
     return dataclasses.replace(problem, make_inputs=lambda: inputs)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
+from tracer.ktir.dialect import ForallOp
 from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
 from tracer.ktir.simulator.faults import Fault
 
@@ -91,6 +92,17 @@ def _parallel(compiler: Compiler, op: Operation) -> None:
         depth += 1
     compiler.block(op.body.block)
     compiler.indent -= depth
+
+
+@emits("scf.forall")
+def _forall(compiler: Compiler, op: Operation) -> None:
+    assert isinstance(op, ForallOp)
+    for arg, bounds in zip(op.body.block.args, op.bounds(), strict=True):
+        text = ", ".join(str(b) if isinstance(b, int) else compiler.use(b) for b in bounds)  # type: ignore[arg-type]
+        compiler.line(f"for {compiler.define(arg)} in {compiler.bind(steps, 'f')}({text}):")
+        compiler.indent += 1
+    compiler.block(op.body.block)
+    compiler.indent -= len(op.body.block.args)
 
 
 @emits("scf.yield", "scf.condition", "scf.reduce", "linalg.yield", "tensor.yield", "ktdp.yield_partial")

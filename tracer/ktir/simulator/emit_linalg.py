@@ -128,7 +128,7 @@ def iteration_extents(op: linalg.GenericOp) -> list[int]:
     for map_, value in zip(maps, op.operands, strict=True):
         if not is_tensor(value.type):
             continue
-        for expr, extent in zip(map_.results, value.type.get_shape(), strict=True):
+        for expr, extent in zip(map_.results, _extents(value), strict=True):
             if isinstance(expr, AffineDimExpr):
                 known = extents.setdefault(expr.position, extent)
                 if known != extent:
@@ -136,6 +136,10 @@ def iteration_extents(op: linalg.GenericOp) -> list[int]:
     if len(extents) != maps[0].num_dims:
         raise Unsupported("the extent of a loop is not given by any operand")
     return [extents[d] for d in range(maps[0].num_dims)]
+
+
+def _extents(value: SSAValue) -> Sequence[int]:
+    return value.type.get_shape()  # type: ignore[attr-defined]
 
 
 def _to_space(map_: AffineMap, extents: Sequence[int]) -> Callable[[Any], Any]:

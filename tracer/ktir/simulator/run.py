@@ -166,6 +166,7 @@ class Function:
         lx: Mapping[int, Mapping[int, Tensor]] | None = None,
         target: SpyreTarget = SPYRE,
         mode: str = "strict",
+        trace: Trace | None = None,
     ) -> Result:
         """Execute on every core of the grid.
 
@@ -191,7 +192,7 @@ class Function:
         sanitize = sanitize and not compat
 
         # Lanes may give up half-way, so they run on copies, which an in-place run takes over at the end.
-        fast = None if memory or lx or compat else run_lanes(self, lambda program: prepared(program, False))
+        fast = None if memory or lx or compat or trace else run_lanes(self, lambda program: prepared(program, False))
         if fast is not None:
             session, buffers, returned = fast
             if inplace:

@@ -29,7 +29,7 @@ def addressing(function: func.FuncOp) -> set[Operation]:
             todo += [op.lb, op.ub, op.step]
         elif isinstance(op, scf.IfOp | scf.ConditionOp):
             todo.append(op.operands[0])
-        elif isinstance(op, scf.ParallelOp):
+        elif isinstance(op, scf.ParallelOp | ktdp.ForallOp):
             todo += list(op.operands)
     kept: set[Operation] = set()
     seen: set[SSAValue] = set()
@@ -66,6 +66,8 @@ def sources(value: SSAValue) -> list[SSAValue]:
     assert isinstance(value, BlockArgument)
     if isinstance(parent, scf.ForOp):
         return [parent.lb, parent.ub, parent.step] if value.index == 0 else _carried(parent, value.index - 1)
+    if isinstance(parent, scf.ParallelOp | ktdp.ForallOp):
+        return list(parent.operands)
     return [*parent.operands, *_ends(parent)] if isinstance(parent, scf.WhileOp) else []
 
 
