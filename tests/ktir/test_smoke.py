@@ -33,3 +33,21 @@ def test_covers_its_output_once(elementwise: Callable[..., str]) -> None:
     assert not found.repeated_writes(1, (12, 64), (64, 1))
     assert not found.unread(0, (12, 64), (64, 1))
     assert found.unread(1, (12, 64), (64, 1)).count == 12 * 64
+
+
+def test_traces_every_operation(elementwise: Callable[..., str]) -> None:
+    x = torch.randn(4, 64).half()
+    seen: list[tuple[int, str, int]] = []
+    Module.parse(elementwise(4, 64, 1, 2)).function().run(
+        [x, torch.zeros_like(x)], trace=lambda core, op, values: seen.append((core, op.name, len(values)))
+    )
+    assert [core for core, name, _ in seen if name == "arith.addf"] == [0, 0, 1, 1]
+    assert ("ktdp.load" in {name for _, name, _ in seen}) and {count for *_, count in seen} == {1}
+
+
+def test_another_grid(elementwise: Callable[..., str]) -> None:
+    x = torch.randn(12, 64).half()
+    text = elementwise(12, 64, 4, 2).replace("%cores = arith.constant 2", "%cores = arith.constant 3")
+    run = Module.parse(text).function().run
+    assert torch.equal(run([x, torch.zeros_like(x)], grid=[3]).outputs[0], x + x)
+    assert not torch.equal(run([x, torch.zeros_like(x)]).outputs[0], x + x)

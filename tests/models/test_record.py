@@ -161,3 +161,18 @@ def test_a_number_is_never_given_twice() -> None:
     gone, kept = OpCall("torch.zeros", (), (1,)), OpCall("torch.zeros", (), (2,))
     known = {gone.identity: "torch.zeros.7"}
     assert number([kept], known)[kept.identity] == "torch.zeros.8"
+
+
+@pytest.mark.parametrize(
+    ("run", "refused"),
+    [
+        (lambda x: x.mul_(x.T), True),
+        (lambda x: x[:, :5].add_(x[:, 3:]), True),
+        (lambda x: x[:, :4].add_(x[:, 4:]), False),
+        (lambda x: x.mul_(x), False),
+        (lambda x: x.mul(x.T), False),
+    ],
+)
+def test_a_call_that_overwrites_what_another_argument_reads_is_refused(run: Callable, refused: bool):
+    ops = [op for op in record(run, (8, 8)) if op.kind == "compute"]
+    assert [op.refusal is not None and op.refusal.code == "HV111" for op in ops] == [refused]

@@ -77,9 +77,7 @@ class ForallOp(IRDLOperation):
     def verify_(self) -> None:
         if len(self.body.block.args) != len(self.static_upper):
             raise VerifyException("scf.forall has one index argument for each loop")
-        if len(self.static_lower) != len(self.static_upper) or len(self.static_step) != len(
-            self.static_upper
-        ):
+        if not len(self.static_lower) == len(self.static_upper) == len(self.static_step):
             raise VerifyException("the bounds of scf.forall differ in number")
 
     @classmethod

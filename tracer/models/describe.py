@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from tracer.errors import HarvestError
 from tracer.models.errors import UnsupportedArgument
 from tracer.models.op_call import TensorRef, TensorSpec, Torch, Value
+
+EXACT_ELEMENTS = 1 << 22
+"""Larger tensors count as sharing elements where their stretches of the storage meet."""
 
 Layout = tuple[torch.Size, tuple[int, ...], int, torch.dtype]
 """Shape, stride, storage offset (elements) and dtype of a tensor."""
@@ -107,6 +111,43 @@ def layout_of(tensor: torch.Tensor) -> Layout:
 def spec_of(shape: torch.Size, stride: tuple[int, ...], offset: int, dtype: torch.dtype) -> TensorSpec:
     """The same as a TensorSpec."""
     return TensorSpec(tuple(shape), tuple(stride), int(offset), str(dtype))
+
+
+def overlapping(tensors: Sequence[torch.Tensor], layouts: Sequence[Layout]) -> bool:
+    """Whether two of the tensors, of different layout, hold one element of one storage."""
+    placed = [
+        (tensor.untyped_storage()._cdata, layout)
+        for tensor, layout in zip(tensors, layouts, strict=True)
+        if is_strided(tensor) and tensor.numel()
+    ]
+    return any(
+        storage == other_storage and layout != other and _meet(layout, other)
+        for position, (storage, layout) in enumerate(placed)
+        for other_storage, other in placed[:position]
+    )
+
+
+def _meet(one: Layout, other: Layout) -> bool:
+    (low, high), (other_low, other_high) = _reach(one), _reach(other)
+    if low > other_high or other_low > high:
+        return False
+    if max(one[0].numel(), other[0].numel()) > EXACT_ELEMENTS:
+        return True
+    return bool(np.intersect1d(_elements(one), _elements(other)).size)
+
+
+def _reach(layout: Layout) -> tuple[int, int]:
+    """First and last element of the storage that a tensor holds."""
+    shape, stride, offset, _ = layout
+    return offset, offset + sum((extent - 1) * step for extent, step in zip(shape, stride, strict=True))
+
+
+def _elements(layout: Layout) -> np.ndarray:
+    shape, stride, offset, _ = layout
+    found = np.array(offset)
+    for extent, step in zip(shape, stride, strict=True):
+        found = np.add.outer(found, np.arange(extent) * step)
+    return found.reshape(-1)
 
 
 def is_strided(tensor: torch.Tensor) -> bool:

@@ -83,3 +83,11 @@ class TooManyCalls(HarvestError):
     code = "HV110"
     message = "phase {phase} makes more than {limit} calls"
     advice = "a smaller --seq-len, or fewer --layers."
+
+
+class OverlappingArguments(HarvestError):
+    """A call writes memory that another argument of another layout reads."""
+
+    code = "HV111"
+    message = "the call writes a tensor that shares elements with another argument"
+    advice = "an out-of-place form of the op; its kernels may not read what they overwrite."

@@ -21,8 +21,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
 from tracer.errors import HarvestError
-from tracer.models.describe import Describer, Layout, essential, is_strided, layout_of
-from tracer.models.errors import TooManyCalls
+from tracer.models.describe import Describer, Layout, essential, is_strided, layout_of, overlapping
+from tracer.models.errors import OverlappingArguments, TooManyCalls
 from tracer.models.functions import canonical_names, function_of
 from tracer.models.number import number
 from tracer.models.op_call import OpCall
@@ -131,9 +131,9 @@ class Recorder(TorchFunctionMode):
         kind: Kind = "view" if aliased and not written else "compute"
         if by_value or self._needs_value(func, args, kwargs, inputs):
             args, kwargs = self._with_numbers(args, kwargs)
-        self._note(
-            func, args, kwargs, {id(t): layout for t, layout in zip(inputs, before, strict=True)}, kind
-        )
+        layouts = {id(t): layout for t, layout in zip(inputs, before, strict=True)}
+        refusal = OverlappingArguments() if written and overlapping(inputs, before) else None
+        self._note(func, args, kwargs, layouts, kind, refusal)
         return result
 
     def _needs_value(
@@ -182,17 +182,19 @@ class Recorder(TorchFunctionMode):
         kwargs: dict[str, Any],
         layouts: dict[int, Layout],
         kind: Kind,
+        refusal: HarvestError | None,
     ) -> None:
         describe = Describer(layouts)
         names = canonical_names(func)
         args, kwargs = essential(func, names[-1], args, kwargs)
         described = tuple(describe(value) for value in args)
         described_kwargs = tuple((key, describe(kwargs[key])) for key in sorted(kwargs))
-        refusal = describe.refusal
+        refusal = describe.refusal or refusal
         call = OpCall(names[-1], tuple(describe.specs), described, described_kwargs)
-        if len(names) > 1 and refusal is None:
+        if len(names) > 1 and describe.refusal is None:
             call = self._canonical_call(call, names[0], args, kwargs)
         entry = self._entries.setdefault(call.identity, _Entry(call, kind, refusal))
+        entry.refusal = entry.refusal or refusal
         entry.count += 1
         if self.phase not in entry.phases:
             entry.phases.append(self.phase)

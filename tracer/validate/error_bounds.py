@@ -129,22 +129,21 @@ class ErrorBounds(TorchDispatchMode):
         first = CONTRACTIONS[name]
         left, right = args[first], args[first + 1]
         terms = _terms(name, left, right) + 2
-        # Absolute values in float32: a bound needs no more, and a weight of half a gigabyte half the memory.
-        size = self._products(func, first, args, kwargs, left.abs(), right.abs())
+        size = self._products(func, first, args, kwargs, left, right)
         total = gamma(terms, self.unit) * size + self._rounding(size)
         if (bound := self.bound(left)) is not None:
-            total = total + self._products(func, first, args, kwargs, bound, right.abs())
+            total = total + self._products(func, first, args, kwargs, bound, right)
         if (bound := self.bound(right)) is not None:
-            total = total + self._products(func, first, args, kwargs, left.abs(), bound)
+            total = total + self._products(func, first, args, kwargs, left, bound)
         return total
 
     def _products(
         self, func: Any, first: int, args: Any, kwargs: Any, left: torch.Tensor, right: torch.Tensor
     ) -> torch.Tensor:
-        changed = [a.abs() if isinstance(a, torch.Tensor) else a for a in args[:first]]
-        changed += [left, right]
-        changed += [a.abs() if isinstance(a, torch.Tensor) else a for a in args[first + 2 :]]
-        narrow = tree_map_only(torch.Tensor, lambda t: t.to(torch.float32), changed)
+        """The contraction of absolute values, in float32: a bound needs no more, and a weight of half a
+        gigabyte half the memory."""
+        changed = [*args[:first], left, right, *args[first + 2 :]]
+        narrow = tree_map_only(torch.Tensor, lambda t: t.to(torch.float32, copy=True).abs_(), changed)
         return func(*narrow, **kwargs).abs().to(torch.float64)
 
     def _summed(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor:

@@ -96,8 +96,8 @@ def check_device(problem: Problem, device: torch.device) -> dict[str, Any]:
     """The stages on `device` equal the oracle; outputs are poisoned before. Raises Mismatch, Disturbed.
 
     Returns what is worth a note in the evidence: `blocks`, the constants of every stage where tiles that are
-    made for a scratchpad of 2 MiB had to become smaller, and `overrun`, bytes written past the end of a buffer
-    because a GPU stores whole 16 bytes.
+    made for a scratchpad of 2 MiB had to become smaller, and `overrun`, bytes written past a buffer's end
+    because a GPU stores 16 bytes at a time.
     """
     stages: tuple[Stage, ...] | None = problem.stages
     notes: dict[str, Any] = {}

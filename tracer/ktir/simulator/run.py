@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,6 @@ from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.simulator.compile import Program, compile_function
 from tracer.ktir.simulator.dtypes import element, rounder, wrap
 from tracer.ktir.simulator.lanes_run import LaneProgram, run_lanes
-from tracer.ktir.simulator.liveness import peak
 from tracer.ktir.simulator.memory import Buffer, Pointer
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
@@ -26,6 +25,9 @@ from tracer.ktir.simulator.session import Session, arguments_of
 from tracer.ktir.text import parse, with_source
 from tracer.ktir.verifier import verify
 from tracer.target import SPYRE, SpyreTarget
+
+Trace = Callable[[int, Operation, tuple[Any, ...]], None]
+"""Called with core, operation and result values."""
 
 
 @dataclass(frozen=True)
@@ -133,15 +135,15 @@ class Function:
                 raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
         return self._program
 
-    def _compat_program(self) -> Program:
+    def _sequential(self, compat: bool, watch: _Watch | None) -> Program:
+        """The program that runs core by core; compiled anew where every operation is watched."""
+        if watch is not None:
+            return compile_function(self.module.module, self.op, compat=compat, probe=watch.probe)
+        if not compat:
+            return self.program
         if self._compat is None:
             self._compat = compile_function(self.module.module, self.op, compat=True)
         return self._compat
-
-    @cached_property
-    def peak(self) -> tuple[int, Operation]:
-        """Most bytes of tiles that live at once on a core, and the operation where."""
-        return peak(self.op)
 
     @cached_property
     def stored(self) -> tuple[int, ...]:
@@ -174,7 +176,8 @@ class Function:
         behind a tensor is its storage from its first element on, so strides and offsets of views count
         from there. Stored arguments are copied unless `inplace`. `uninitialized` lists outputs whose old
         content must not be read. `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory`
-        places tensors at literal element addresses, `lx[core]` does so in scratchpads.
+        places tensors at literal element addresses, `lx[core]` does so in scratchpads. `trace` is called
+        with core, operation and results after every operation that has results.
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
@@ -192,13 +195,20 @@ class Function:
         sanitize = sanitize and not compat
 
         # Lanes may give up half-way, so they run on copies, which an in-place run takes over at the end.
-        fast = None if memory or lx or compat or trace else run_lanes(self, lambda program: prepared(program, False))
+        fast = (
+            None
+            if memory or lx or compat or trace
+            else run_lanes(self, lambda program: prepared(program, False))
+        )
         if fast is not None:
             session, buffers, returned = fast
             if inplace:
                 buffers = [_written_back(b, a) for b, a in zip(buffers, args, strict=True)]
         else:
-            session, buffers, values = prepared(self._compat_program() if compat else self.program, inplace)
+            watch = _Watch(trace) if trace is not None else None
+            session, buffers, values = prepared(self._sequential(compat, watch), inplace)
+            if watch is not None:
+                watch.session = session
             try:
                 returned = run_cores(session, values)
             except KtirError as error:
@@ -290,6 +300,19 @@ def _written_back(held: ArgumentBuffer | None, value: Any) -> ArgumentBuffer | N
     target.buffer.data.copy_(held.buffer.data)
     target.buffer.writers, target.buffer.stored = held.buffer.writers, True
     return target
+
+
+class _Watch:
+    """Calls a trace function after every operation, with the core that runs."""
+
+    session: Session
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def probe(self, op: Operation) -> Callable[..., None]:
+        """The function that compiled code calls with the results of `op`."""
+        return lambda *values: self.trace(self.session.core, op, values)
 
 
 class ArgumentBuffer:
