@@ -31,7 +31,7 @@ def steps(source: str) -> frozenset[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             position = {"range": 2, "cdiv": 1}.get(node.func.attr)
             block = node.args[position] if position is not None and len(node.args) > position else None
-            if isinstance(block, ast.Name):
+            if isinstance(block, ast.Name) and block.id.endswith("_BLOCK"):
                 found.add(block.id)
     return frozenset(found)
 

@@ -18,6 +18,7 @@ from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.simulator.compile import Program, compile_function
 from tracer.ktir.simulator.dtypes import element, rounder, wrap
 from tracer.ktir.simulator.lanes_run import LaneProgram, run_lanes
+from tracer.ktir.simulator.liveness import peak
 from tracer.ktir.simulator.memory import Buffer, Pointer
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
@@ -144,6 +145,11 @@ class Function:
         if self._compat is None:
             self._compat = compile_function(self.module.module, self.op, compat=True)
         return self._compat
+
+    @cached_property
+    def peak(self) -> tuple[int, Operation]:
+        """Most bytes of tiles that live at once on a core, and the operation where."""
+        return peak(self.op)
 
     @cached_property
     def stored(self) -> tuple[int, ...]:
