@@ -231,6 +231,14 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="The checks as J
     raise typer.Exit(Exit.OK if all(check.ok for check in checks) else Exit.FAILED)
 
 
+class Pipeline(StrEnum):
+    """What the latency model overlaps."""
+
+    SERIAL = "serial"
+    OVERLAPPED = "overlapped"
+    OVERLAPPED_3WAY = "overlapped_3way"
+
+
 class Part(StrEnum):
     """Files of a folder that `harvest show` prints."""
 
@@ -302,12 +310,22 @@ def simulate(
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, max=32, help="Cores instead of the grid's.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of arguments that are made up.")] = 0,
+    trace: Annotated[bool, typer.Option(help="A line for every executed operation.")] = False,
+    latency: Annotated[bool, typer.Option("--latency", help="Cycles by the latency model.")] = False,
+    pipeline: Annotated[Pipeline, typer.Option(help="What overlaps in the latency model.")] = Pipeline.SERIAL,
+    roofline: Annotated[
+        Path | None, typer.Option(help="Write the roofline plot (SVG or PNG; needs matplotlib).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The outcome as JSON.")] = False,
 ) -> None:
     """Run a KTIR file on the built-in simulator, with its sanitizer on."""
+    from tracer.report.run_ktir import save_roofline
     from tracer.report.run_ktir import simulate as run
 
-    outcome = run(file, function, arg or (), cores, seed)
+    wanted = pipeline.value if latency or roofline else None
+    outcome = run(file, function, arg or (), cores, seed, trace=trace, pipeline=wanted)
+    if roofline:
+        save_roofline(outcome, roofline)
     if as_json:
         typer.echo(json.dumps(outcome.to_json()))
     else:

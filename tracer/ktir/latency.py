@@ -21,6 +21,7 @@ from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import guarded
 from tracer.ktir.simulator.slices import addressing
+from tracer.target import SPYRE
 
 PIPELINES = ("serial", "overlapped", "overlapped_3way")
 
@@ -29,15 +30,15 @@ PIPELINES = ("serial", "overlapped", "overlapped_3way")
 class HardwareConfig:
     """Rates of the modelled accelerator; bytes and operations per cycle."""
 
-    cores: int = 32
-    clock_ghz: float = 1.0
-    memory_bytes_per_cycle: float = 128.0
+    cores: int = SPYRE.cores
+    clock_ghz: float = SPYRE.clock_ghz
+    memory_bytes_per_cycle: float = SPYRE.memory_bytes_per_cycle
     """Of the whole chip, shared by the cores of the grid."""
-    ring_bytes_per_cycle: float = 64.0
-    simd_elements_per_cycle: float = 64.0
-    systolic_flops_per_cycle: float = 1024.0
-    transcendental_penalty: float = 4.0
-    stick_bytes: int = 128
+    ring_bytes_per_cycle: float = SPYRE.ring_bytes_per_cycle
+    simd_elements_per_cycle: float = SPYRE.simd_elements_per_cycle
+    systolic_flops_per_cycle: float = SPYRE.systolic_flop_per_cycle
+    transcendental_penalty: float = SPYRE.transcendental_penalty
+    stick_bytes: int = SPYRE.stick_bytes
 
 
 @dataclass

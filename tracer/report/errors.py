@@ -19,3 +19,11 @@ class BadArgument(HarvestError):
     code = "HV902"
     message = "argument {argument}: {detail}"
     advice = "--arg in_ptr0=f16[12,4096], --arg n=12 or --arg x=values.npy."
+
+
+class MissingPlotter(HarvestError):
+    """A plot was asked for and matplotlib is not installed."""
+
+    code = "HV903"
+    message = "a plot needs matplotlib, which is not installed"
+    advice = "pip install 'spyre-kernels[plot]'."

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
-from tracer.ktir.diagnostics import Diagnostic, KtirError
-from tracer.ktir.memory_ops import ConstructMemoryViewOp
+from tracer.ktir.diagnostics import Diagnostic, KtirError, location
+from tracer.ktir.dialect import ConstructMemoryViewOp
+from tracer.ktir.latency import LatencyReport, latency
 from tracer.ktir.simulator import Module
 from tracer.ktir.simulator.dtypes import element
-from tracer.report.errors import BadArgument, UnreadableFile
+from tracer.report.errors import BadArgument, MissingPlotter, UnreadableFile
 
 DTYPES = {
     "f16": torch.float16,
@@ -31,16 +32,21 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Simulation:
-    """A run: for each stored argument its name and tensor, and what the sanitizer found."""
+    """A run: for each stored argument its name and tensor, and what the sanitizer found.
+
+    `trace` has a line per executed operation where one was asked for, `latency` the model's report.
+    """
 
     function: str
     cores: int
     outputs: tuple[tuple[str, torch.Tensor], ...]
     diagnostics: tuple[Diagnostic, ...]
+    trace: tuple[str, ...] = ()
+    latency: LatencyReport | None = None
 
     def lines(self) -> list[str]:
         """The run for people."""
-        found = [f"{self.function} on {self.cores} cores"]
+        found = [*self.trace, f"{self.function} on {self.cores} cores"]
         for name, tensor in self.outputs:
             wide = tensor.double().flatten()
             spread = (
@@ -48,7 +54,8 @@ class Simulation:
             )
             dtype = str(tensor.dtype).removeprefix("torch.")
             found.append(f"{name}: {dtype}{list(tensor.shape)} {spread}")
-        return [*found, *(str(diagnostic) for diagnostic in self.diagnostics)]
+        found += [str(diagnostic) for diagnostic in self.diagnostics]
+        return found + (self.latency.table().splitlines() if self.latency else [])
 
     def to_json(self) -> dict[str, Any]:
         """The run for machines; tensors as nested lists of at most 64 elements, else their extremes."""
@@ -65,6 +72,8 @@ class Simulation:
                 for name, tensor in self.outputs
             },
             "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
+            **({"trace": list(self.trace)} if self.trace else {}),
+            **({"latency": self.latency.to_json()} if self.latency else {}),
         }
 
 
@@ -93,11 +102,15 @@ def simulate(
     specs: Sequence[str] = (),
     cores: int | None = None,
     seed: int = 0,
+    *,
+    trace: bool = False,
+    pipeline: str | None = None,
 ) -> Simulation:
     """Run a function on arguments that are given or made up.
 
     `specs` are `NAME=VALUE`: a number, a file of torch.save or numpy.save, or `f16[12,64]` for random values
-    (integers: zeros). An argument that is not given gets random values and the extent of its views.
+    (integers: zeros). An argument that is not given gets random values and the extent of its views. `trace`
+    notes every operation; `pipeline` (`serial`, `overlapped`, `overlapped_3way`) asks for the latency model.
 
     Raises:
         UnreadableFile: a file cannot be read.
@@ -120,11 +133,47 @@ def simulate(
             arguments.append(_random((span,), dtype, generator))
         else:
             raise BadArgument(argument=name, detail="no view says how large it is; give it with --arg")
-    result = chosen.run(arguments, grid=None if cores is None else (cores,), check=False)
+    grid = None if cores is None else (cores,)
+    notes: list[str] = []
+    watch = (lambda core, op, values: notes.append(_note(core, op, values))) if trace else None
+    result = chosen.run(arguments, grid=grid, check=False, trace=watch)
+    report = latency(chosen, arguments, grid=grid, pipeline=pipeline) if pipeline else None
     x, y, z = chosen.grid
     names = [chosen.argument_names[position] for position in result.written]
     outputs = tuple(zip(names, result.outputs, strict=True))
-    return Simulation(chosen.name, cores or x * y * z, outputs, result.diagnostics)
+    return Simulation(chosen.name, cores or x * y * z, outputs, result.diagnostics, tuple(notes), report)
+
+
+def _note(core: int, op: Any, values: tuple[Any, ...]) -> str:
+    """`core 3 line 12 arith.mulf f32[16, 64] 0.1 .. 2.5`: one executed operation."""
+    _, line, _ = location(op)
+    return " ".join([f"core {core}", f"line {line}", op.name, *(_shown(value) for value in values)])
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return str(value) if isinstance(value, bool | int | float) else type(value).__name__.lower()
+    dtype = str(value.dtype).removeprefix("torch.")
+    if not value.numel():
+        return f"{dtype}{list(value.shape)}"
+    wide = value.double()
+    return f"{dtype}{list(value.shape)} {wide.min():.6g} .. {wide.max():.6g}"
+
+
+def save_roofline(outcome: Simulation, path: Path) -> None:
+    """Plot where a run with a latency report lies under the roofline.
+
+    Raises:
+        UnreadableFile: the file cannot be written.
+        MissingPlotter: matplotlib is not installed.
+    """
+    assert outcome.latency is not None
+    try:
+        outcome.latency.save_roofline(str(path))
+    except ImportError as error:
+        raise MissingPlotter() from error
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(file=path, detail=str(error)) from error
 
 
 def _read(file: Path) -> str:
