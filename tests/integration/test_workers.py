@@ -1,35 +1,30 @@
 from __future__ import annotations
 
-import os
+import importlib
 import signal
 import time
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from tracer import workers
 
 
-def square(value: int) -> int:
-    return value * value
-
-
-def dies_at_three(value: int) -> int:
-    if value == 3:
-        os._exit(9)
-    return value * value
-
-
-def lost(value: int) -> int:
-    return -value
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    # A spawned process takes over sys.path; the test modules themselves are not on it.
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    return importlib.import_module("worker_tasks")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_results_come_in_the_order_of_the_tasks(jobs):
-    assert list(workers.run(square, range(6), jobs, lost=lost)) == [0, 1, 4, 9, 16, 25]
+def test_results_come_in_the_order_of_the_tasks(jobs, tasks):
+    assert list(workers.run(tasks.square, range(6), jobs, lost=tasks.lost)) == [0, 1, 4, 9, 16, 25]
 
 
-def test_a_task_that_takes_its_process_along_is_a_result(monkeypatch):
-    assert list(workers.run(dies_at_three, range(6), 2, lost=lost)) == [0, 1, 4, -3, 16, 25]
+def test_a_task_that_takes_its_process_along_is_a_result(tasks):
+    assert list(workers.run(tasks.dies_at_three, range(6), 2, lost=tasks.lost)) == [0, 1, 4, -3, 16, 25]
 
 
 def test_a_task_that_takes_too_long_raises():

@@ -3,9 +3,9 @@
 # ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i1, i64
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, TensorType, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -179,6 +179,29 @@ class SelectOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
+def _width(type_: Attribute) -> int:
+    if isinstance(type_, IntegerType):
+        return int(type_.width.data)
+    return int(type_.bitwidth) if isinstance(type_, AnyFloat) else 0
+
+
+# (type classes of source and result, or None for any; 1 where the result is wider, -1 where it is narrower)
+_INTEGER, _FLOAT, _SIGNLESS = (IntegerType,), (AnyFloat,), (IntegerType, IndexType)
+_CAST_RULES: dict[str, tuple[tuple[Any, Any], int]] = {
+    "extsi": ((_INTEGER, _INTEGER), 1),
+    "extui": ((_INTEGER, _INTEGER), 1),
+    "trunci": ((_INTEGER, _INTEGER), -1),
+    "sitofp": ((_INTEGER, _FLOAT), 0),
+    "uitofp": ((_INTEGER, _FLOAT), 0),
+    "fptosi": ((_FLOAT, _INTEGER), 0),
+    "fptoui": ((_FLOAT, _INTEGER), 0),
+    "bitcast": ((None, None), 0),
+    "extf": ((_FLOAT, _FLOAT), 1),
+    "truncf": ((_FLOAT, _FLOAT), -1),
+    "index_cast": ((_SIGNLESS, _SIGNLESS), 0),
+}
+
+
 class CastOp(IRDLOperation):
     """`arith.X %x : T to U`, elementwise."""
 
@@ -195,6 +218,16 @@ class CastOp(IRDLOperation):
         shapes = [t.get_shape() if isinstance(t, TensorType) else None for t in (source, result)]
         if shapes[0] != shapes[1]:
             raise VerifyException(f"{source} and {result} differ in shape")
+        kinds, grows = _CAST_RULES[self.name.removeprefix("arith.")]
+        for type_, kind, side in ((source, kinds[0], "from"), (result, kinds[1], "to")):
+            base = type_.element_type if isinstance(type_, TensorType) else type_
+            if kind and not isinstance(base, kind):
+                raise VerifyException(f"cannot cast {side} {type_}")
+        widths = [_width(t.element_type if isinstance(t, TensorType) else t) for t in (source, result)]
+        if grows and (widths[1] - widths[0]) * grows <= 0:
+            hint = "widens; did you mean arith.trunc" if grows > 0 else "narrows; did you mean arith.ext"
+            letter = "f" if self.name.endswith("f") else ("si" if grows < 0 else "i")
+            raise VerifyException(f"{source} to {result}: the cast {hint}{letter}?")
 
 
 def _cast(name: str) -> type[CastOp]:

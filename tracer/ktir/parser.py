@@ -60,6 +60,8 @@ class KtirParser(Parser):
         super().__init__(ctx, text, filename)
         self._filename = filename
         self._starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
+        # Where the operations being read began, outermost first; an error leaves them there.
+        self.open: list[int] = []
 
     def place(self, position: int) -> tuple[int, int]:
         """Line and column, from 1, of a character position."""
@@ -68,7 +70,9 @@ class KtirParser(Parser):
 
     def parse_operation(self) -> Operation:
         start = self._current_token.span.start
+        self.open.append(start)
         op = super().parse_operation()
+        self.open.pop()
         if not isinstance(op.location, FileLineColLoc):
             line, column = self.place(start)
             op.location = FileLineColLoc(StringAttr(self._filename), IntAttr(line), IntAttr(column))

@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect import context
+from tracer.ktir.explain import defined_names, explain, missing_terminator, suggestion
 from tracer.ktir.parser import KtirParser
 from tracer.ktir.printer import print_text
 
@@ -51,13 +52,14 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
         if error.msg.startswith("values used but not defined"):
             names = re.findall(r"%[^\s,\]]+", error.msg)
             raise KtirError([_undefined(name, text, parser, filename, lines) for name in names]) from None
-        line, column = parser.place(error.span.start)
-        raise KtirError([_syntax(error.msg, filename, line, column, lines)]) from None
+        code, message, position, op = explain(error, parser, text)
+        found = Diagnostic(code, message, "error", filename, *parser.place(position), op)
+        raise KtirError([with_source(found, lines)]) from None
     except _MALFORMED as error:
         line, column = parser.place(parser._current_token.span.start)
         raise KtirError([_syntax(_first_line(error), filename, line, column, lines)]) from None
-    if verify and (found := op_violations(module, lines)):
-        raise KtirError(found)
+    if verify and (violations := op_violations(module, lines)):
+        raise KtirError(violations)
     return module
 
 
@@ -68,13 +70,27 @@ def print_module(module: ModuleOp) -> str:
 
 def op_violations(module: ModuleOp, lines: list[str] | None = None) -> list[Diagnostic]:
     """One diagnostic for every operation whose own verifier rejects it."""
-    found = []
+    found: dict[tuple[int, int, str], Diagnostic] = {}
     for op in module.walk():
         try:
             _verify_alone(op)
         except _MALFORMED as error:
-            found.append(with_source(at(op, "KT102", _first_line(error)), lines))
-    return found
+            finding = with_source(_violation(op, _first_line(error)), lines)
+            found.setdefault((finding.line, finding.column, finding.message), finding)
+    return list(found.values())
+
+
+def _violation(op: Operation, message: str) -> Diagnostic:
+    message = message.removeprefix(f"{op.name}: ")
+    last = None
+    if "terminates with operation" in message and op.regions and op.regions[0].blocks.last is not None:
+        last = op.regions[0].blocks.last.last_op
+    elif message.endswith("but is not a terminator"):
+        last = op
+    if last is not None and (parent := last.parent_op()) is not None:
+        end = missing_terminator(parent.name)
+        return at(last, "KT119", f"the body of {parent.name} must end with {end}, not with {last.name}")
+    return at(op, "KT102", message)
 
 
 def _verify_alone(op: Operation) -> None:
@@ -117,6 +133,8 @@ def _unterminated(lines: list[str]) -> tuple[int, int] | None:
 
 
 def _undefined(name: str, text: str, parser: KtirParser, filename: str, lines: list[str]) -> Diagnostic:
-    match = re.search(re.escape(name) + r"(?![\w$.-])", text)
+    code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment.group()), text)
+    match = re.search(re.escape(name) + r"(?![\w$.-])", code)
     line, column = parser.place(match.start() if match else 0)
-    return with_source(Diagnostic("KT103", f"{name} is not defined", "error", filename, line, column), lines)
+    message = f"{name} is not defined{suggestion(name, defined_names(text))}"
+    return with_source(Diagnostic("KT103", message, "error", filename, line, column), lines)

@@ -1,0 +1,154 @@
+"""What a person needs to hear about a text that does not parse: the value, the operation, the line at
+fault, and a near name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from xdsl.ir import BlockArgument
+from xdsl.utils.exceptions import ParseError
+
+from tracer.ktir.diagnostics import location
+from tracer.ktir.dialect import DIALECTS, context
+from tracer.ktir.parser import KtirParser
+
+_UNKNOWN_OP = re.compile(r"[Oo]peration (\S+) is not registered")
+_OTHER_TYPE = re.compile(
+    r"operand is used with type (.+), but has been previously used or defined with type (.+)", re.DOTALL
+)
+_OP_OF_LINE = re.compile(r"(?:%[^=]*=\s*)?\"?([\w.]+)")
+
+
+class Explained(NamedTuple):
+    """Code, message and place of a finding, and the operation it is about."""
+
+    code: str
+    message: str
+    position: int
+    op: str = ""
+
+
+def explain(error: ParseError, parser: KtirParser, text: str) -> Explained:
+    """The finding behind a parse error."""
+    message, position = error.msg.strip(), error.span.start
+    op = _op_at(text, parser.open[-1]) if parser.open else ""
+    if match := _UNKNOWN_OP.search(message):
+        found = text.rfind(match.group(1), 0, position + 1)
+        return _unknown_op(match.group(1), found if found >= 0 else position)
+    if match := _OTHER_TYPE.search(message):
+        return Explained("KT104", _other_type(parser, text, position, *match.groups()), position, op)
+    if message.startswith("an indirect index must stand alone"):
+        return Explained("KT120", message, position, op)
+    if (match := re.fullmatch(r"Identifier not in space (\S+)", message)) is not None:
+        message = f"{match.group(1)} is not among the dimensions and symbols of this map or set"
+    elif not text[position:].strip() and (opened := _unclosed(text, parser)):
+        line, head = opened
+        return Explained(
+            "KT101",
+            f"a closing brace is missing: nothing closes the one of line {line}, `{head}`",
+            _end_before(text, position),
+        )
+    elif match := re.fullmatch(r"Unexpected attribute (.+)", message):
+        message = f"{op} does not take {match.group(1)} here"
+    if _looked_ahead(parser, text, position):
+        # The parser noticed at the first token of the next line what the end of this one lacks.
+        position = _end_before(text, position)
+    return Explained("KT101", message, position, op)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` for the nearest known name, or nothing."""
+    near = get_close_matches(name, [k for k in dict.fromkeys(known) if k != name], 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def defined_names(text: str) -> list[str]:
+    """Names of values that the text binds: results, arguments, loop variables."""
+    lines = [re.sub(r"//.*", "", line) for line in text.splitlines()]
+    return re.findall(r"(%[\w$.-]+)(?=\s*(?:=|:(?!:)|,\s*%[^=\n]*=))", "\n".join(lines))
+
+
+def _unknown_op(name: str, position: int) -> Explained:
+    dialect = name.partition(".")[0]
+    registered = sorted(op.name for op in context().loaded_ops)
+    near = suggestion(name, [*registered, *(r.removeprefix("builtin.") for r in registered)])
+    if "." in name and dialect not in DIALECTS:
+        known = ", ".join(DIALECTS[1:])
+        text = f"dialect {dialect} does not belong to KTIR, which has {known}{near}"
+        return Explained("KT112", text, position, name)
+    return Explained("KT117", f"there is no operation {name} in KTIR{near}", position, name)
+
+
+def _other_type(parser: KtirParser, text: str, position: int, used: str, known: str) -> str:
+    match = re.match(r"%[\w$.-]+", text[position:])
+    name = match.group() if match else "the operand"
+    values = parser.ssa_values.get(name[1:], ())
+    where = ""
+    if values and isinstance(values[0], BlockArgument):
+        where = " as an argument"
+    elif values and (line := location(values[0].owner)[1]):
+        where = f" in line {line}"
+    return f"{name} is used as {used} here, but defined as {known}{where}"
+
+
+def _op_at(text: str, position: int) -> str:
+    match = _OP_OF_LINE.match(text[position:])
+    return match.group(1) if match and not match.group(1).isdigit() else ""
+
+
+def _looked_ahead(parser: KtirParser, text: str, position: int) -> bool:
+    if position != parser._current_token.span.start or not parser.open:
+        return False
+    line_start = text.rfind("\n", 0, position) + 1
+    # An operation with a region is still open while those of its body are read; only one that began on the
+    # line before is what the error is about.
+    begun = parser.open[-1]
+    if text[line_start:position].strip() or begun >= line_start:
+        return False
+    return not text[begun:position].rstrip().endswith(("{", "}"))
+
+
+def _end_before(text: str, position: int) -> int:
+    lines = text[:position].splitlines(keepends=True)
+    end = len(text[:position])
+    while lines:
+        line = lines.pop()
+        end -= len(line)
+        if code := re.sub(r"//.*", "", line).rstrip():
+            return end + len(code)
+    return 0
+
+
+def _unclosed(text: str, parser: KtirParser) -> tuple[int, str] | None:
+    """Line and beginning of the block whose brace is missing, told by indentation where that helps."""
+    stack: list[tuple[int, int, str]] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = re.sub(r"//.*", "", raw).rstrip()
+        code = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if code.startswith("}") and stack:
+            if indent != stack[-1][1] and any(indent == s[1] for s in stack):
+                return stack[-1][0], stack[-1][2]
+            stack.pop()
+        if code.endswith("{"):
+            stack.append((number, indent, code[:60]))
+    if stack:
+        return stack[-1][0], stack[-1][2]
+    if not parser.open:
+        return None
+    return parser.place(parser.open[0])[0], _op_at(text, parser.open[0])
+
+
+def missing_terminator(parent: str) -> str:
+    """The operation that ends a block of `parent`."""
+    names: Sequence[tuple[str, str]] = (
+        ("func.", "return"),
+        ("scf.", "scf.yield"),
+        ("linalg.", "linalg.yield"),
+        ("tensor.", "tensor.yield"),
+    )
+    return next((end for prefix, end in names if parent.startswith(prefix)), "terminator")
