@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,3 +119,10 @@ def test_all_memory_goes_through_descriptors(name: str, rewritten: Callable):
 def test_no_scalar_is_reduced(rewritten: Callable):
     source = rewritten(F.cross_entropy, *CASES["cross_entropy"][1])[-1].source
     assert "tmp17 = tmp17 + tmp13" in source
+
+
+def test_a_scalar_index_is_a_tensor_where_it_is_cast(source_of: Callable):
+    # Triton's interpreter counts in Python integers, which have no `.to`.
+    source = source_of(lambda x: F.interpolate(x, scale_factor=2), torch.empty(1, 2, 8, 8))
+    assert "tl.full([], x" in source
+    assert not re.search(r"\bx\d\.to\(", source)

@@ -32,10 +32,16 @@ def test_a_long_contraction_stays_within_float16():
 
 
 def test_values_are_the_same_on_every_machine():
-    # Drawn as integers and exact in every dtype: nothing is left to a machine's rounding.
-    values = make((600,), (1,), torch.float32)
-    assert torch.equal(values * 128, (values * 128).round())
-    assert torch.equal(values, make((600,), (1,), torch.bfloat16).float())
+    # Drawn as integers and exact in their dtype: nothing is left to a machine's rounding.
+    for dtype, steps in ((torch.float32, 1 << 20), (torch.float16, 1024), (torch.bfloat16, 128)):
+        values = make((600,), (1,), dtype).double()
+        assert torch.equal(values * steps, (values * steps).round())
+        assert float(values.abs().min()) >= 0.25
+        assert float(values.abs().max()) < 2
+
+
+def test_ties_are_rare_where_the_dtype_can_tell_values_apart():
+    assert make((600,), (1,), torch.float32).unique().numel() == 600
 
 
 def test_strides_and_gaps():

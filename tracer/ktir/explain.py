@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from xdsl.ir import BlockArgument
+from xdsl.ir import Block
 from xdsl.utils.exceptions import ParseError
 
 from tracer.ktir.diagnostics import location
@@ -52,12 +52,14 @@ def explain(error: ParseError, parser: KtirParser, text: str) -> Explained:
             f"a closing brace is missing: nothing closes the one of line {line}, `{head}`",
             _end_before(text, position),
         )
+    elif message == "Expected region!":
+        message = f"{op} needs a region in braces here"
     elif match := re.fullmatch(r"Unexpected attribute (.+)", message):
         message = f"{op} does not take {match.group(1)} here"
     if _looked_ahead(parser, text, position):
         # The parser noticed at the first token of the next line what the end of this one lacks.
         position = _end_before(text, position)
-    return Explained("KT101", message, position, op)
+    return Explained("KT101", message.removeprefix(f"{op} "), position, op)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -87,11 +89,11 @@ def _other_type(parser: KtirParser, text: str, position: int, used: str, known: 
     match = re.match(r"%[\w$.-]+", text[position:])
     name = match.group() if match else "the operand"
     values = parser.ssa_values.get(name[1:], ())
-    where = ""
-    if values and isinstance(values[0], BlockArgument):
-        where = " as an argument"
-    elif values and (line := location(values[0].owner)[1]):
-        where = f" in line {line}"
+    owner = values[0].owner if values else None
+    if isinstance(owner, Block):
+        return f"{name} is used as {used} here, but it is an argument of type {known}"
+    line = location(owner)[1]
+    where = f" in line {line}" if line else ""
     return f"{name} is used as {used} here, but defined as {known}{where}"
 
 

@@ -164,7 +164,9 @@ class ConstructIndirectAccessTileOp(IRDLOperation):
                 )
                 parser.parse_punctuation(")")
                 if parser._current_token.text not in (",", "]"):
-                    parser.raise_error("an indirect index must stand alone; put the arithmetic into its tensor")
+                    parser.raise_error(
+                        "an indirect index must stand alone; put the arithmetic into its tensor"
+                    )
                 results.append((True, exprs))
             else:
                 results.append((False, [parse_expr(parser, operands)]))

@@ -18,6 +18,7 @@ from tracer.ktir.dialect import (
     LoadOp,
     StoreOp,
 )
+from tracer.ktir.usage import usage
 from tracer.target import SPYRE
 
 _FOREIGN_TYPE = re.compile(r"!(?!ktdp\.)([A-Za-z_]\w*)[.<]")
@@ -42,7 +43,7 @@ def verify(module: ModuleOp) -> list[Diagnostic]:
             found += _element(op, op.tile, op.result.type)
         elif isinstance(op, StoreOp):
             found += _element(op, op.tile, op.data.type)
-    return found
+    return found + usage(module)
 
 
 def _grid(op: func.FuncOp, module: ModuleOp) -> Iterable[Diagnostic]:
@@ -83,6 +84,15 @@ def _foreign(op: Operation) -> Iterable[Diagnostic]:
 
 def _tile(op: ConstructAccessTileOp | ConstructIndirectAccessTileOp, points, order) -> Iterable[Diagnostic]:  # type: ignore[no-untyped-def]
     shape = op.tile.type.get_shape()
+    used = {d for e in order for d in e.used_dims()}
+    lost = [
+        f"d{d}"
+        for d in range(points.num_dims)
+        if d not in used and (d >= len(shape) or shape != (1,) * len(shape))
+    ]
+    if lost:
+        yield at(op, "KT113", f"the order does not say where {', '.join(lost)} comes")
+        return
     if points.num_symbols or -1 in shape:
         return
     box = set_box(points)

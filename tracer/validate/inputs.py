@@ -11,6 +11,9 @@ PERIOD = 1048573
 """Longest run of values that are drawn one by one; longer tensors repeat it. It is prime, so that no row
 length or tile size of a real tensor divides it and no two tiles are equal."""
 
+STEPS = {torch.bfloat16: 128, torch.float16: 1024, torch.float32: 1 << 20, torch.float64: 1 << 20}
+"""Values between 1 and 2 that floats are drawn from, by dtype."""
+
 INTEGERS = 100
 """Bound of integers that nothing indexes with: small enough for int8, large enough to tell values apart."""
 
@@ -68,8 +71,9 @@ def _values(
         return torch.randint(0, 2, (count,), generator=generator).to(torch.bool)
     if not dtype.is_floating_point and not dtype.is_complex:
         return torch.randint(low, max(high, low + 1), (count,), generator=generator).to(dtype)
-    # Eight bits over a power of two: exact down to bfloat16, so that no machine rounds them differently.
-    magnitude = torch.randint(32, 256, (count,), generator=generator).to(torch.float32) / 128
+    # As many bits as the dtype holds: nothing is rounded, and equal values (ties of a sort) are rare.
+    steps = STEPS.get(dtype, 128)
+    magnitude = torch.randint(steps // 4, 2 * steps, (count,), generator=generator).to(torch.float32) / steps
     if not positive:
         magnitude *= torch.randint(0, 2, (count,), generator=generator).to(torch.float32) * 2 - 1
     return magnitude.to(dtype)

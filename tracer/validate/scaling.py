@@ -17,6 +17,7 @@ from tracer.emit.index_ranges import IndexRange, index_ranges
 from tracer.emit.layout import definitions
 from tracer.errors import HarvestError
 from tracer.models.op_call import OpCall
+from tracer.models.quiet import quiet
 from tracer.models.replay import float64, replay
 from tracer.rewrite import SpyreKernel, rewrite
 from tracer.target import SPYRE
@@ -127,7 +128,8 @@ def _at(
 ) -> Scaled | str:
     stages = folder.problem.stages
     try:
-        captured = capture(call, SPYRE)
+        with quiet():
+            captured = capture(call, SPYRE)
         if len(captured.kernels) != len(stages):
             return f"Inductor makes {len(captured.kernels)} kernels there"
         kernels = rewrite(captured, SPYRE, blocks=blocks)

@@ -10,9 +10,11 @@ from torch import Tensor
 from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.dialect import StoreOp
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.dtypes import element, is_tensor
 from tracer.ktir.simulator.memory import UNWRITTEN
+from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
 from tracer.target import SpyreTarget
@@ -33,7 +35,7 @@ def after_run(
     found = scratchpad(function, target)
     for i in uninitialized:
         held = buffers[i]
-        if held is not None and (finding := _uncovered(function, held)) is not None:
+        if held is not None and (finding := _uncovered(function, held, i)) is not None:
             found.append(finding)
     if any(_has_nan(b) for b in buffers if b is not None and b.buffer.stored) and _finite_inputs(args):
         found += _trace_nan(function, args, session)
@@ -52,16 +54,28 @@ def scratchpad(function: Function, target: SpyreTarget) -> list[Diagnostic]:
     return []
 
 
-def _uncovered(function: Function, held: ArgumentBuffer) -> Diagnostic | None:
+def _uncovered(function: Function, held: ArgumentBuffer, position: int) -> Diagnostic | None:
+    total = held.tensor.numel()
     if held.buffer.writers is None:
-        missing = tuple(0 for _ in held.tensor.shape) if held.tensor.numel() else None
+        missing, first = total, (0,) * held.tensor.dim()
     else:
         shown = torch.as_strided(held.buffer.writers, held.tensor.shape, held.tensor.stride())
         bad = torch.nonzero(shown == UNWRITTEN)
-        missing = tuple(int(i) for i in bad[0]) if len(bad) else None
-    if missing is None:
+        missing, first = len(bad), tuple(int(i) for i in bad[0]) if len(bad) else ()
+    if not missing:
         return None
-    return at(function.op, "KT211", f"{held.buffer.name}: nobody wrote this element", coordinates=missing)
+    stores = [
+        op
+        for op in function.op.walk()
+        if isinstance(op, StoreOp) and function.op.body.block.args[position] in views_of(op.tile)
+    ]
+    advice = (
+        "check the grid, the loop bounds and the subscripts of this store"
+        if stores
+        else "no store reaches it"
+    )
+    text = f"{held.buffer.name}: {missing} of {total} elements are never written ({advice}); the first is"
+    return at(stores[-1] if stores else function.op, "KT211", text, coordinates=first)
 
 
 def _has_nan(held: ArgumentBuffer) -> bool:

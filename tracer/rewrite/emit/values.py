@@ -85,10 +85,23 @@ def scan_text(tiles: Tiles, scan: Scan) -> str:
 
 def index_text(tiles: Tiles, statement: Index) -> str:
     """An index expression as a value."""
-    text = _expression(tiles, statement.index, tiles.tile_of(statement.name))
+    want = tiles.tile_of(statement.name)
+    text = _expression(tiles, statement.index, want)
+    if not want and (statement.dtype != "int32" or _cast_later(tiles, statement.name)):
+        # Triton's interpreter counts loops in Python integers, which have no `.to`.
+        return f"tl.full([], {text}, tl.{statement.dtype})"
     if statement.dtype == "int32":
         return text
     return f"{text}.to(tl.{statement.dtype})" if text.isidentifier() else f"({text}).to(tl.{statement.dtype})"
+
+
+def _cast_later(tiles: Tiles, name: str) -> bool:
+    """Whether a scalar, or a scalar computed from it, is cast."""
+    return any(
+        user.op == "cast" or (not tiles.tile_of(user.name) and _cast_later(tiles, user.name))
+        for user in tiles.users[name]
+        if isinstance(user, Compute)
+    )
 
 
 def _expression(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) -> str:

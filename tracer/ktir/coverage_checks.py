@@ -1,0 +1,237 @@
+"""Coverage as diagnostics, for KTIR of which nothing but the text is known: outputs that stores leave out or
+write twice, and contractions that sum over a part of their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, linalg, scf
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
+
+from tracer.ktir import dialect as ktdp
+from tracer.ktir.coverage import AccessMap, Coverage, Missing, coverage
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
+from tracer.ktir.simulator.provenance import views_of
+from tracer.ktir.simulator.run import Function
+from tracer.ktir.simulator.slices import sources
+from tracer.ktir.text import with_source
+
+# What a trace cannot know from the text alone: addresses in data, numbers given at run time.
+_UNDECIDED = ("KT304", "KT216")
+
+
+def coverage_findings(
+    function: Function, args: Sequence[Any] | None = None, *, grid: Sequence[int] | None = None
+) -> list[Diagnostic]:
+    """Warnings KT301 (written more than once), KT302 (never written) and KT303 (positions of a
+    contraction's operand never read along the axis that a loop sums over), and the errors KT2xx of accesses
+    outside their views.
+
+    An output is an argument that is stored and never loaded; its elements are those of its largest view.
+    Nothing is said of arguments with dynamic views or computed pointers, nor of functions whose addresses
+    depend on data or numbers that `args` (as for `coverage`) does not give.
+    """
+    try:
+        seen = coverage(function, args, grid=grid)
+    except KtirError as error:
+        found = [d for d in error.diagnostics if d.code not in _UNDECIDED]
+    else:
+        found = [*_outputs(function, seen), *_operands(function, seen)]
+    return [with_source(d, function.module.lines) for d in found]
+
+
+def _outputs(function: Function, seen: Coverage) -> Iterable[Diagnostic]:
+    for position, name, sizes, strides in _static_arguments(function):
+        stores = [o for o in function.op.walk() if isinstance(o, ktdp.StoreOp) and _is(o.tile, position)]
+        if not stores or position in function.loaded:
+            continue
+        total = _elements(sizes)
+        if missing := _within(seen.writes.get(position), stores, sizes, strides):
+            text = (
+                f"{missing.count} of {total} elements of {name} are never written (check the grid, the loop"
+                " bounds and the subscripts of this tile, unless another function writes them); the first is"
+            )
+            yield _warning(stores[-1], "KT302", text, missing)
+        if repeated := seen.repeated_writes(position, sizes, strides):
+            text = f"{repeated.count} of {total} elements of {name} are written more than once; the first is"
+            yield _warning(stores[-1], "KT301", text, repeated)
+
+
+def _open_ends(stores: Sequence[Operation]) -> tuple[set[int], set[int]]:
+    """Axes along which the stores are free to begin late, and those along which they may end early.
+
+    A constant subscript means that part and no other; a sum with a constant leaves out what lies before.
+    """
+    late: set[int] | None = None
+    early: set[int] | None = None
+    for store in stores:
+        tile = store.operands[-1].owner
+        subscripts = tile.base_map.data.results if isinstance(tile, ktdp.ConstructAccessTileOp) else ()
+        fixed: set[int] = set()
+        shifted: set[int] = set()
+        for axis, expression in enumerate(subscripts):
+            assert isinstance(tile, ktdp.ConstructAccessTileOp)
+            used = [tile.indices[i] for i in expression.used_dims()]
+            if all(isinstance(v.owner, arith.ConstantOp) for v in used):
+                fixed.add(axis)
+            if axis in fixed or any(map(_shifted, used)) or _has_constant(expression):
+                shifted.add(axis)
+        late = shifted if late is None else late & shifted
+        early = fixed if early is None else early & fixed
+    return late or set(), early or set()
+
+
+def _shifted(value: SSAValue) -> bool:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.index_cast":
+        return _shifted(owner.operands[0])
+    return isinstance(owner, arith.AddiOp) and any(
+        isinstance(v.owner, arith.ConstantOp) for v in owner.operands
+    )
+
+
+def _has_constant(expression: AffineExpr) -> bool:
+    if isinstance(expression, AffineBinaryOpExpr) and expression.kind is AffineBinaryOpKind.Add:
+        return any(
+            isinstance(e, AffineConstantExpr) or _has_constant(e) for e in (expression.lhs, expression.rhs)
+        )
+    return False
+
+
+def _within(
+    writes: AccessMap | None, stores: Sequence[Operation], sizes: tuple[int, ...], strides: tuple[int, ...]
+) -> Missing:
+    """Elements never written, of the part that the stores mean to cover."""
+    writes = writes or AccessMap()
+    late, early = _open_ends(stores)
+    boxes = writes.boxes.get((0, sizes, strides), [])
+    if not late or writes.points or len(writes.boxes) != 1 or not boxes:
+        return writes.missing(sizes, strides)
+    start = [min(lo[a] for lo, _ in boxes) if a in late else 0 for a in range(len(sizes))]
+    end = [max(lo[a] + n[a] for lo, n in boxes) if a in early else sizes[a] for a in range(len(sizes))]
+    part = tuple(e - s for s, e in zip(start, end, strict=True))
+    shifted = [(tuple(i - s for i, s in zip(lo, start, strict=True)), n) for lo, n in boxes]
+    found = AccessMap({(0, part, strides): shifted}).missing(part, strides)
+    first = tuple(i + s for i, s in zip(found.first, start, strict=True)) if found.first else None
+    return Missing(found.count, first)
+
+
+def _operands(function: Function, seen: Coverage) -> Iterable[Diagnostic]:
+    loads = _contracted(function)
+    for position, name, sizes, strides in _static_arguments(function):
+        reads = seen.reads.get(position, AccessMap())
+        boxes = reads.boxes.get((0, sizes, strides), [])
+        if position in function.stored or not boxes or len(reads.boxes) != 1 or reads.points:
+            continue
+        for load, contraction in loads.items():
+            if not _is(load.operands[0], position):
+                continue
+            for axis, loop in _summed_axes(load).items():
+                left = _gaps([(lo[axis], lo[axis] + n[axis]) for lo, n in boxes], sizes[axis])
+                if left:
+                    lines = location(contraction)[1], location(loop)[1]
+                    text = (
+                        f"{left.count} of {sizes[axis]} positions of {name} along axis {axis} are never read:"
+                        f" {contraction.name} in line {lines[0]} sums over a part (check bounds and step of the"
+                        f" loop in line {lines[1]}, and the tile); the first is"
+                    )
+                    yield _warning(load, "KT303", text, left)
+
+
+def _summed_axes(load: Operation) -> dict[int, Operation]:
+    """Axes of a loaded view whose subscript moves with a loop that carries a partial result."""
+    tile = load.operands[0].owner
+    found: dict[int, Operation] = {}
+    loop = load.parent_op()
+    while loop is not None and isinstance(tile, ktdp.ConstructAccessTileOp):
+        if isinstance(loop, scf.ForOp) and loop.results:
+            step = loop.body.block.args[0]
+            for axis, expression in enumerate(tile.base_map.data.results):
+                if any(_depends(tile.indices[i], step) for i in expression.used_dims()):
+                    found.setdefault(axis, loop)
+        loop = loop.parent_op()
+    return found
+
+
+def _depends(value: SSAValue, on: SSAValue) -> bool:
+    todo, passed = [value], set[SSAValue]()
+    while todo:
+        current = todo.pop()
+        if current is on:
+            return True
+        if current not in passed:
+            passed.add(current)
+            todo += sources(current)
+    return False
+
+
+def _gaps(intervals: Iterable[tuple[int, int]], extent: int) -> Missing:
+    covered = np.zeros(extent, dtype=bool)
+    for begin, end in intervals:
+        covered[begin:end] = True
+    missing = np.flatnonzero(~covered)
+    return Missing(len(missing), (int(missing[0]),) if len(missing) else None)
+
+
+def _contracted(function: Function) -> dict[Operation, Operation]:
+    """Loads whose values reach a contraction or a reduction, and the first that they reach."""
+    found: dict[Operation, Operation] = {}
+    for op in function.op.walk():
+        todo = _reduced_operands(op)
+        passed: set[SSAValue] = set()
+        while todo:
+            value = todo.pop()
+            if value in passed:
+                continue
+            passed.add(value)
+            if isinstance(value.owner, ktdp.LoadOp):
+                found.setdefault(value.owner, op)
+            else:
+                todo += sources(value)
+    return found
+
+
+def _reduced_operands(op: Operation) -> list[SSAValue]:
+    if isinstance(op, linalg.GenericOp):
+        kinds = [k.data.value for k in op.iterator_types]
+        return list(op.inputs) if "reduction" in kinds else []
+    if op.name in ("linalg.matmul", "linalg.batch_matmul"):
+        return list(op.operands)[:2]
+    if op.name == "linalg.reduce":
+        return list(op.operands)[: len(op.operands) // 2]
+    return []
+
+
+def _static_arguments(function: Function) -> Iterable[tuple[int, str, tuple[int, ...], tuple[int, ...]]]:
+    """Position, name, sizes and strides of the arguments that are viewed as they come, all sizes known."""
+    for argument in function.op.body.block.args:
+        views = [o for o in function.op.walk() if isinstance(o, ktdp.ConstructMemoryViewOp)]
+        own = [v for v in views if v.pointer is argument]
+        if not own or any(v.sizes or v.strides for v in own):
+            continue
+        if any(not isinstance(u.operation, ktdp.ConstructMemoryViewOp) for u in argument.uses):
+            continue
+        largest = max(own, key=lambda v: _elements(v.static_sizes.get_values()))
+        sizes = tuple(int(n) for n in largest.static_sizes.get_values())
+        strides = tuple(int(n) for n in largest.static_strides.get_values())
+        if min((*sizes, *strides), default=0) >= 0:
+            yield argument.index, function.argument_names[argument.index], sizes, strides
+
+
+def _is(tile: SSAValue, position: int) -> bool:
+    return any(isinstance(p, BlockArgument) and p.index == position for p in views_of(tile))
+
+
+def _elements(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= int(size)
+    return total
+
+
+def _warning(op: Operation, code: str, text: str, where: Missing) -> Diagnostic:
+    return at(op, code, text, "warning", coordinates=where.first)

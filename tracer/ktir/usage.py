@@ -1,0 +1,145 @@
+"""Signs of a wrong line in KTIR that is legal: values nobody uses, views that overlap themselves, attributes
+nobody reads. All of them are warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tracer.ktir.diagnostics import Diagnostic, at
+from tracer.ktir.dialect import (
+    AccessTileType,
+    ConstructAccessTileOp,
+    ConstructIndirectAccessTileOp,
+    ConstructMemoryViewOp,
+    StoreOp,
+)
+
+_KTDP_ATTRIBUTES = (
+    "coordinate_set",
+    "memory_space",
+    "access_tile_set",
+    "access_tile_order",
+    "variables_space_set",
+    "variables_space_order",
+)
+
+
+def usage(module: ModuleOp) -> list[Diagnostic]:
+    """Everything in `module` that looks like a slip, as warnings in order of place."""
+    found: list[Diagnostic] = []
+    for op in module.walk():
+        found += _attributes(op)
+        if isinstance(op, func.FuncOp):
+            found += _function(op)
+        elif isinstance(op, scf.ForOp):
+            found += _carried(op)
+        elif isinstance(op, ConstructMemoryViewOp):
+            found += _overlap(op)
+        found += _unused(op)
+    return found
+
+
+def _unused(op: Operation) -> Iterable[Diagnostic]:
+    # An empty tensor is a placeholder, and a loop or a branch is there for what it does.
+    if op.name == "tensor.empty" or op.name.startswith("scf."):
+        return
+    if not op.results or any(r.uses for r in op.results):
+        return
+    kind = op.results[0].type
+    if isinstance(kind, TensorType):
+        yield at(op, "KT122", f"nothing uses {_name(op.results[0])}, the result of this operation", "warning")
+    elif isinstance(op, ConstructMemoryViewOp) or isinstance(kind, AccessTileType):
+        text = f"nothing is loaded or stored through {_name(op.results[0])}"
+        yield at(op, "KT122", text, "warning")
+
+
+def _carried(op: scf.ForOp) -> Iterable[Diagnostic]:
+    """Carried values that an iteration ignores: its predecessors are lost."""
+    for argument, result in zip(op.body.block.args[1:], op.results, strict=True):
+        ends = op.body.block.last_op
+        yielded = ends.operands[result.index] if isinstance(ends, scf.YieldOp) else None
+        if not result.uses or yielded is None:
+            continue
+        if not argument.uses:
+            text = f"no iteration uses {_name(argument)}: only the last one counts"
+            yield at(op, "KT122", text, "warning")
+        elif yielded is argument:
+            text = f"every iteration passes {_name(argument)} on as it is: the loop computes nothing"
+            yield at(op, "KT122", text, "warning")
+
+
+def _function(op: func.FuncOp) -> Iterable[Diagnostic]:
+    views = [o for o in op.walk() if isinstance(o, ConstructMemoryViewOp)]
+    if views and not any(isinstance(o, StoreOp | func.CallOp) for o in op.walk()):
+        yield at(op, "KT302", f"{op.sym_name.data} stores nothing", "warning")
+    twice = (
+        {
+            a: found[1]
+            for a in op.body.blocks[0].args
+            if len(found := [v for v in views if v.pointer is a]) > 1
+            and len({str(v.view.type) for v in found}) > 1
+        }
+        if op.body.blocks
+        else {}
+    )
+    for argument in op.body.blocks[0].args if twice else ():
+        if not argument.uses:
+            other, view = next(iter(twice.items()))
+            text = f"nothing uses argument {_name(argument)}, but {_name(other)} has views of several types"
+            yield at(view, "KT122", text, "warning")
+
+
+def overlapping(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether two coordinates of a static view share an element although no stride is 0.
+
+    Sorted by stride, each axis must step over all that the narrower ones span; views that interleave
+    without meeting count as overlapping too.
+    """
+    span = 0
+    for stride, size in sorted((abs(t), n) for t, n in zip(strides, sizes, strict=True) if n > 1 and t):
+        if stride <= span:
+            return True
+        span += (size - 1) * stride
+    return False
+
+
+def _overlap(op: ConstructMemoryViewOp) -> Iterable[Diagnostic]:
+    sizes = [int(n) for n in op.static_sizes.get_values()]
+    strides = [int(n) for n in op.static_strides.get_values()]
+    stored = any(
+        isinstance(use.operation, StoreOp)
+        for tile in op.view.uses
+        for r in tile.operation.results
+        for use in r.uses
+    )
+    if not stored or min(sizes, default=1) < 1 or op.strides:
+        return
+    # Reading overlapping windows is what a convolution does.
+    if 0 not in [t for t, n in zip(strides, sizes, strict=True) if n > 1] and not overlapping(sizes, strides):
+        return
+    text = f"strides {strides} make elements of a stored view of sizes {sizes} share memory"
+    yield at(op, "KT118", text, "warning")
+
+
+def _attributes(op: Operation) -> Iterable[Diagnostic]:
+    views = (ConstructMemoryViewOp, ConstructAccessTileOp, ConstructIndirectAccessTileOp)
+    for name in op.attributes:
+        known: tuple[str, ...] = ()
+        if isinstance(op, views):
+            known = _KTDP_ATTRIBUTES
+        elif isinstance(op, func.FuncOp):
+            known = ("grid",)
+        near = get_close_matches(name, known, 1, 0.7)
+        if name not in known and (near or isinstance(op, views)):
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield at(op, "KT123", f"nothing reads attribute {name}{hint}", "warning")
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "a value"
