@@ -136,8 +136,8 @@ def _operands(function: Function, seen: Coverage) -> Iterable[Diagnostic]:
                     lines = location(contraction)[1], location(loop)[1]
                     text = (
                         f"{left.count} of {sizes[axis]} positions of {name} along axis {axis} are never read:"
-                        f" {contraction.name} in line {lines[0]} sums over a part (check bounds and step of the"
-                        f" loop in line {lines[1]}, and the tile); the first is"
+                        f" {contraction.name} in line {lines[0]} sums over a part (check bounds and step of"
+                        f" the loop in line {lines[1]}, and the tile); the first is"
                     )
                     yield _warning(load, "KT303", text, left)
 

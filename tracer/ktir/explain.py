@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from xdsl.ir import Block
-from xdsl.utils.exceptions import ParseError
 
 from tracer.ktir.diagnostics import location
 from tracer.ktir.dialect import DIALECTS, context
@@ -32,9 +31,9 @@ class Explained(NamedTuple):
     op: str = ""
 
 
-def explain(error: ParseError, parser: KtirParser, text: str) -> Explained:
-    """The finding behind a parse error."""
-    message, position = error.msg.strip(), error.span.start
+def explain(message: str, position: int, parser: KtirParser, text: str) -> Explained:
+    """The finding behind what xDSL's parser says about a character position."""
+    message = message.strip()
     op = _op_at(text, parser.open[-1]) if parser.open else ""
     if match := _UNKNOWN_OP.search(message):
         found = text.rfind(match.group(1), 0, position + 1)

@@ -58,7 +58,7 @@ class KtirParser(Parser):
 
     def __init__(self, ctx: Context, text: str, filename: str):
         super().__init__(ctx, text, filename)
-        self._filename = filename
+        self.filename = filename
         self._starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
         # Where the operations being read began, outermost first; an error leaves them there.
         self.open: list[int] = []
@@ -75,7 +75,7 @@ class KtirParser(Parser):
         self.open.pop()
         if not isinstance(op.location, FileLineColLoc):
             line, column = self.place(start)
-            op.location = FileLineColLoc(StringAttr(self._filename), IntAttr(line), IntAttr(column))
+            op.location = FileLineColLoc(StringAttr(self.filename), IntAttr(line), IntAttr(column))
         return op
 
     def _parse_tensor_literal_element(self) -> Any:

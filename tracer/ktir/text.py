@@ -52,12 +52,10 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
         if error.msg.startswith("values used but not defined"):
             names = re.findall(r"%[^\s,\]]+", error.msg)
             raise KtirError([_undefined(name, text, parser, filename, lines) for name in names]) from None
-        code, message, position, op = explain(error, parser, text)
-        found = Diagnostic(code, message, "error", filename, *parser.place(position), op)
-        raise KtirError([with_source(found, lines)]) from None
+        raise KtirError([_explained(error.msg, error.span.start, parser, text, lines)]) from None
     except _MALFORMED as error:
-        line, column = parser.place(parser._current_token.span.start)
-        raise KtirError([_syntax(_first_line(error), filename, line, column, lines)]) from None
+        position = parser._current_token.span.start
+        raise KtirError([_explained(_first_line(error), position, parser, text, lines)]) from None
     if verify and (violations := op_violations(module, lines)):
         raise KtirError(violations)
     return module
@@ -118,6 +116,11 @@ def _first_line(error: BaseException) -> str:
 
 def _syntax(message: str, filename: str, line: int, column: int, lines: list[str]) -> Diagnostic:
     return with_source(Diagnostic("KT101", message.strip(), "error", filename, line, column), lines)
+
+
+def _explained(message: str, position: int, parser: KtirParser, text: str, lines: list[str]) -> Diagnostic:
+    code, said, where, op = explain(message, position, parser, text)
+    return with_source(Diagnostic(code, said, "error", parser.filename, *parser.place(where), op), lines)
 
 
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+("?)|//.*')

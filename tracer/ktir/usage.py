@@ -4,7 +4,7 @@ nobody reads. All of them are warnings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from xdsl.dialects import func, scf
@@ -19,6 +19,7 @@ from tracer.ktir.dialect import (
     ConstructMemoryViewOp,
     StoreOp,
 )
+from tracer.ktir.overlap import overlapping
 
 _KTDP_ATTRIBUTES = (
     "coordinate_set",
@@ -95,20 +96,6 @@ def _function(op: func.FuncOp) -> Iterable[Diagnostic]:
             yield at(view, "KT122", text, "warning")
 
 
-def overlapping(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether two coordinates of a static view share an element although no stride is 0.
-
-    Sorted by stride, each axis must step over all that the narrower ones span; views that interleave
-    without meeting count as overlapping too.
-    """
-    span = 0
-    for stride, size in sorted((abs(t), n) for t, n in zip(strides, sizes, strict=True) if n > 1 and t):
-        if stride <= span:
-            return True
-        span += (size - 1) * stride
-    return False
-
-
 def _overlap(op: ConstructMemoryViewOp) -> Iterable[Diagnostic]:
     sizes = [int(n) for n in op.static_sizes.get_values()]
     strides = [int(n) for n in op.static_strides.get_values()]
@@ -120,8 +107,8 @@ def _overlap(op: ConstructMemoryViewOp) -> Iterable[Diagnostic]:
     )
     if not stored or min(sizes, default=1) < 1 or op.strides:
         return
-    # Reading overlapping windows is what a convolution does.
-    if 0 not in [t for t, n in zip(strides, sizes, strict=True) if n > 1] and not overlapping(sizes, strides):
+    # Reading windows that overlap is what a convolution does, so only stored views count.
+    if not overlapping(sizes, strides):
         return
     text = f"strides {strides} make elements of a stored view of sizes {sizes} share memory"
     yield at(op, "KT118", text, "warning")

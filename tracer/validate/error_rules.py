@@ -124,7 +124,7 @@ def _sigmoid(x: torch.Tensor) -> torch.Tensor:
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Operations by their parts: PyTorch's own table of core decompositions, and what it leaves whole."""
-    from torch._decomp import core_aten_decompositions
+    from torch._decomp import core_aten_decompositions, decomposition_table
 
     aten = torch.ops.aten
     ours: dict[Any, Callable[..., Any]] = {
@@ -134,6 +134,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.sigmoid.default: _sigmoid,
         aten.silu.default: lambda x: x / (1 + torch.exp(-x)),
     }
+    # The core table leaves softmax whole; a guess about it is too narrow where an exponential magnifies.
+    ours |= {op: decomposition_table[op] for op in (aten._softmax.default, aten._log_softmax.default)}
     table = {
         op: rule for op, rule in core_aten_decompositions().items() if isinstance(op, torch._ops.OpOverload)
     }

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.ktir.affine import contains
+from tracer.ktir.overlap import overlapping
 from tracer.ktir.simulator import compat
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import (
@@ -172,6 +173,9 @@ def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[i
         return
     check_box(view, lo, shape)
     buffer = view.buffer
+    if overlapping(shape, view.strides):
+        tile = f"elements of this {list(shape)} tile of {buffer.name}"
+        raise Fault("KT118", f"strides {list(view.strides)} make {tile} share memory", tuple(lo))
     offset = view.address(lo)
     session.accessed(buffer, *span(offset, shape, view.strides))
     if session.sanitize:
