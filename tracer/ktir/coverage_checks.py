@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, linalg, scf
+from xdsl.dialects import arith, scf
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
 
@@ -196,7 +197,7 @@ def _contracted(function: Function) -> dict[Operation, Operation]:
 
 
 def _reduced_operands(op: Operation) -> list[SSAValue]:
-    if isinstance(op, linalg.GenericOp):
+    if isinstance(op, GenericOp):
         kinds = [k.data.value for k in op.iterator_types]
         return list(op.inputs) if "reduction" in kinds else []
     if op.name in ("linalg.matmul", "linalg.batch_matmul"):
