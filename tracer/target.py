@@ -30,12 +30,6 @@ class SpyreTarget:
     """Vector unit of one core."""
     systolic_flop_per_cycle: int = 1024
     """Matrix unit of one core (a multiply-add is two)."""
-    ring_bytes_per_cycle: int = 64
-    """Link between two neighbouring cores, each way."""
-    transcendental_penalty: int = 4
-    """How many times an exponential costs what an addition does on the vector unit."""
-    clock_ghz: float = 1.0
-    """Of every unit."""
 
     def elements_per_stick(self, element_bytes: int) -> int:
         """Number of elements of `element_bytes` bytes in one stick."""
@@ -43,3 +37,18 @@ class SpyreTarget:
 
 
 SPYRE = SpyreTarget()
+
+
+@dataclass(frozen=True)
+class SpyreTiming:
+    """Numbers of the latency model that no plan depends on (a folder's digest covers the target alone)."""
+
+    ring_bytes_per_cycle: int = 64
+    """Link between two neighbouring cores, each way."""
+    transcendental_penalty: int = 4
+    """How many times an exponential costs what an addition does on the vector unit."""
+    clock_ghz: float = 1.0
+    """Of every unit."""
+
+
+SPYRE_TIMING = SpyreTiming()

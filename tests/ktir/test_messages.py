@@ -189,6 +189,72 @@ def test_casts(cast: str, source: str, target: str, message: str) -> None:
     assert error.value.diagnostics[0].line == 3
 
 
+@pytest.mark.parametrize(
+    ("groups", "source", "target", "message"),
+    [
+        ("[[0, 1]]", "2x3", "6", ""),
+        ("[[0], [1, 2]]", "2x3x4", "2x12", ""),
+        ("[[0, 1]]", "2x3", "5", "make a shape of [6], not [5]"),
+        ("[[0], [1]]", "1x1", "1", "make a shape of [1, 1], not [1]"),
+        ("[[0]]", "2x3", "2", "do not name each of the 2 axes"),
+    ],
+)
+def test_shapes_that_collapse(groups: str, source: str, target: str, message: str) -> None:
+    text = f"""func.func @f() attributes {{grid = [1]}} {{
+  %x = arith.constant dense<0.0> : tensor<{source}xf32>
+  %y = tensor.collapse_shape %x {groups} : tensor<{source}xf32> into tensor<{target}xf32>
+  return
+}}
+"""
+    found = [d for d in verify(parse(text)) if d.severity == "error"]
+    assert [(d.code, d.line) for d in found] == ([("KT102", 3)] if message else [])
+    assert not found or message in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ("%q = arith.addf %a, %b : f32\nlinalg.yield %q : f32", None, ""),
+        ("linalg.yield %a : f32", "KT122", "does not use %b, the result so far"),
+        (
+            "%q = arith.addf %a, %x : f32\nlinalg.yield %q : f32",
+            "KT104",
+            "%x is used as f32 here, but defined as tensor<4xf32> in line 2",
+        ),
+    ],
+)
+def test_bodies_of_reductions(body: str, code: str | None, message: str) -> None:
+    text = f"""func.func @f(%p: index) -> tensor<f32> attributes {{grid = [1]}} {{
+  %x = arith.constant dense<0.0> : tensor<4xf32>
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %y = linalg.reduce ins(%x : tensor<4xf32>) outs(%z : tensor<f32>) dimensions = [0] (%a: f32, %b: f32) {{
+    {body}
+  }}
+  return %y : tensor<f32>
+}}
+"""
+    try:
+        found = verify(parse(text))
+    except KtirError as error:
+        found = list(error.diagnostics)
+    assert [d.code for d in found] == ([code] if code else [])
+    assert not found or message in found[0].message
+
+
+def test_an_axis_that_is_not_there() -> None:
+    text = """func.func @f(%p: index) -> tensor<f32> attributes {grid = [1]} {
+  %x = arith.constant dense<0.0> : tensor<4xf32>
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %y = linalg.reduce { arith.addf } ins(%x : tensor<4xf32>) outs(%z : tensor<f32>) dimensions = [2]
+  return %y : tensor<f32>
+}
+"""
+    with pytest.raises(KtirError) as error:
+        parse(text)
+    assert (error.value.code, error.value.diagnostics[0].line) == ("KT102", 4)
+    assert "range" not in str(error.value)
+
+
 def test_the_result_of_a_named_operation_thrown_away() -> None:
     """As the RFC writes `linalg.add`: its value is the result, not the tensor in outs."""
     text = """func.func @f() attributes {grid = [1]} {

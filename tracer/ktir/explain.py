@@ -16,6 +16,8 @@ from tracer.ktir.dialect import DIALECTS, context
 from tracer.ktir.parser import KtirParser
 
 _UNKNOWN_OP = re.compile(r"[Oo]peration (\S+) is not registered")
+_LATER_TYPE = re.compile(r"Result (%\S+) is defined with type (.+), but used with type (.+)", re.DOTALL)
+_UNKNOWN_TYPE = re.compile(r"'([\w.$]+)' is not registered")
 _OTHER_TYPE = re.compile(
     r"operand is used with type (.+), but has been previously used or defined with type (.+)", re.DOTALL
 )
@@ -38,13 +40,20 @@ def explain(message: str, position: int, parser: KtirParser, text: str) -> Expla
     if match := _UNKNOWN_OP.search(message):
         found = text.rfind(match.group(1), 0, position + 1)
         return _unknown_op(match.group(1), found if found >= 0 else position)
+    if match := _UNKNOWN_TYPE.fullmatch(message):
+        return _unknown_type(match.group(1), text.rfind(match.group(1), 0, position + 1), op)
     if match := _OTHER_TYPE.search(message):
         return Explained("KT104", _other_type(parser, text, position, *match.groups()), position, op)
     if message.startswith("an indirect index must stand alone"):
         return Explained("KT120", message, position, op)
+    if match := _LATER_TYPE.search(message):
+        name, known, used = match.groups()
+        return Explained(
+            "KT104", f"{name} is used as {used} before this, but defined as {known} here", position, op
+        )
     if (match := re.fullmatch(r"Identifier not in space (\S+)", message)) is not None:
         message = f"{match.group(1)} is not among the dimensions and symbols of this map or set"
-    elif not text[position:].strip() and (opened := _unclosed(text, parser)):
+    elif not text[position:].strip() and _braces(text) > 0 and (opened := _unclosed(text, parser)):
         line, head = opened
         return Explained(
             "KT101",
@@ -74,6 +83,8 @@ def defined_names(text: str) -> list[str]:
 
 
 def _unknown_op(name: str, position: int) -> Explained:
+    if name == "return":
+        return Explained("KT101", "return is outside of every function; a } above is one too many", position)
     dialect = name.partition(".")[0]
     registered = sorted(op.name for op in context().loaded_ops)
     near = suggestion(name, [*registered, *(r.removeprefix("builtin.") for r in registered)])
@@ -82,6 +93,22 @@ def _unknown_op(name: str, position: int) -> Explained:
         text = f"dialect {dialect} does not belong to KTIR, which has {known}{near}"
         return Explained("KT112", text, position, name)
     return Explained("KT117", f"there is no operation {name} in KTIR{near}", position, name)
+
+
+def _unknown_type(name: str, position: int, op: str) -> Explained:
+    dialect = name.partition(".")[0]
+    if dialect not in DIALECTS:
+        known = ", ".join(DIALECTS[1:])
+        return Explained(
+            "KT112", f"{name}: dialect {dialect} does not belong to KTIR, which has {known}", position, op
+        )
+    near = suggestion(name, [a.name for a in (*context().loaded_types, *context().loaded_attrs)])
+    return Explained("KT101", f"there is no type or attribute {name} in KTIR{near}", position, op)
+
+
+def _braces(text: str) -> int:
+    code = re.sub(r'//.*|"(?:[^"\\\n]|\\.)*"', "", text)
+    return code.count("{") - code.count("}")
 
 
 def _other_type(parser: KtirParser, text: str, position: int, used: str, known: str) -> str:

@@ -21,7 +21,7 @@ from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import guarded
 from tracer.ktir.simulator.slices import addressing
-from tracer.target import SPYRE
+from tracer.target import SPYRE, SPYRE_TIMING
 
 PIPELINES = ("serial", "overlapped", "overlapped_3way")
 
@@ -31,13 +31,13 @@ class HardwareConfig:
     """Rates of the modelled accelerator; bytes and operations per cycle."""
 
     cores: int = SPYRE.cores
-    clock_ghz: float = SPYRE.clock_ghz
+    clock_ghz: float = SPYRE_TIMING.clock_ghz
     memory_bytes_per_cycle: float = SPYRE.memory_bytes_per_cycle
     """Of the whole chip, shared by the cores of the grid."""
-    ring_bytes_per_cycle: float = SPYRE.ring_bytes_per_cycle
+    ring_bytes_per_cycle: float = SPYRE_TIMING.ring_bytes_per_cycle
     simd_elements_per_cycle: float = SPYRE.simd_elements_per_cycle
     systolic_flops_per_cycle: float = SPYRE.systolic_flop_per_cycle
-    transcendental_penalty: float = SPYRE.transcendental_penalty
+    transcendental_penalty: float = SPYRE_TIMING.transcendental_penalty
     stick_bytes: int = SPYRE.stick_bytes
 
 

@@ -78,6 +78,17 @@ class KtirParser(Parser):
             op.location = FileLineColLoc(StringAttr(self.filename), IntAttr(line), IntAttr(column))
         return op
 
+    def parse_comma_separated_list(self, delimiter: Any, parse: Any, context_msg: str = "") -> list[Any]:
+        # MLIR puts several result types in parentheses, xDSL's linalg.generic reads them bare.
+        bare = delimiter is self.Delimiter.NONE and parse == self.parse_attribute
+        if bare and self._current_token.text == "(" and self._in_generic():
+            delimiter, parse = self.Delimiter.PAREN, self.parse_type
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
+
+    def _in_generic(self) -> bool:
+        line = self.lexer.input.content[self.open[-1] :].partition("\n")[0] if self.open else ""
+        return "linalg.generic" in line
+
     def _parse_tensor_literal_element(self) -> Any:
         element = super()._parse_tensor_literal_element()
         return _BitPattern(element) if element.span.text.startswith("0x") else element

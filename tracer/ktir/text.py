@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError
 
@@ -80,6 +80,11 @@ def op_violations(module: ModuleOp, lines: list[str] | None = None) -> list[Diag
 
 def _violation(op: Operation, message: str) -> Diagnostic:
     message = message.removeprefix(f"{op.name}: ")
+    if match := re.fullmatch(r'Redefinition of symbol "(.*)"', message):
+        named = [o for o in op.walk() if o.get_attr_or_prop("sym_name") == StringAttr(match.group(1))]
+        return at(named[1], "KT116", f"{match.group(1)} is defined twice")
+    if message.endswith("index out of range"):
+        message = "an axis that it names is not there; check dimensions and permutation against the ranks"
     last = None
     if "terminates with operation" in message and op.regions and op.regions[0].blocks.last is not None:
         last = op.regions[0].blocks.last.last_op

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.linalg.ops import ReduceOp
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.diagnostics import Diagnostic, at
@@ -17,6 +18,7 @@ from tracer.ktir.dialect import (
     ConstructAccessTileOp,
     ConstructIndirectAccessTileOp,
     ConstructMemoryViewOp,
+    ReduceManyOp,
     StoreOp,
 )
 from tracer.ktir.overlap import overlapping
@@ -42,8 +44,19 @@ def usage(module: ModuleOp) -> list[Diagnostic]:
             found += _carried(op)
         elif isinstance(op, ConstructMemoryViewOp):
             found += _overlap(op)
+        elif isinstance(op, ReduceOp | ReduceManyOp):
+            found += _ignored(op)
         found += _unused(op)
     return found
+
+
+def _ignored(op: Operation) -> Iterable[Diagnostic]:
+    """Results so far that the body of a reduction ignores."""
+    arguments = op.regions[0].block.args
+    for argument in arguments[len(arguments) // 2 :]:
+        if not argument.uses:
+            text = f"the body does not use {_name(argument)}, the result so far: only the last element counts"
+            yield at(op, "KT122", text, "warning")
 
 
 def _unused(op: Operation) -> Iterable[Diagnostic]:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from math import prod
 
-from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, UnregisteredOp
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    UnregisteredOp,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tracer.ktir.affine import set_box, set_points
@@ -43,6 +51,8 @@ def verify(module: ModuleOp) -> list[Diagnostic]:
             found += _element(op, op.tile, op.result.type)
         elif isinstance(op, StoreOp):
             found += _element(op, op.tile, op.data.type)
+        elif isinstance(op, tensor.CollapseShapeOp):
+            found += _collapsed(op)
     return found + usage(module)
 
 
@@ -120,12 +130,26 @@ def _ordered(extents: tuple[int, ...], order) -> tuple[int, ...] | None:  # type
     return tuple(extents[p] for p in positions if p is not None)
 
 
-def _element(op: Operation, tile: SSAValue, tensor: Attribute) -> Iterable[Diagnostic]:
+def _collapsed(op: tensor.CollapseShapeOp) -> Iterable[Diagnostic]:
+    source, result = op.src.type, op.result.type
+    if not isinstance(source, TensorType) or not isinstance(result, TensorType):
+        return
+    groups = [[axis.value.data for axis in group] for group in op.reassociation]
+    extents, got = source.get_shape(), result.get_shape()
+    if [a for group in groups for a in group] != list(range(len(extents))):
+        yield at(op, "KT102", f"groups {groups} do not name each of the {len(extents)} axes of {source} once")
+        return
+    want = [-1 if -1 in (e := [extents[a] for a in group]) else prod(e) for group in groups]
+    if len(want) != len(got) or any(-1 not in (w, g) and w != g for w, g in zip(want, got, strict=True)):
+        yield at(op, "KT102", f"groups {groups} of {source} make a shape of {want}, not {list(got)}")
+
+
+def _element(op: Operation, tile: SSAValue, value: Attribute) -> Iterable[Diagnostic]:
     owner = tile.owner
     if not isinstance(owner, ConstructAccessTileOp | ConstructIndirectAccessTileOp):
         return
     base = getattr(owner.base.type, "element_type", None)
-    held = getattr(tensor, "element_type", None)
+    held = getattr(value, "element_type", None)
     if base != held:
         yield at(op, "KT114", f"the view holds {base}, the tensor {held}")
 

@@ -83,6 +83,7 @@ def lint(files: Iterable[Path]) -> list[Diagnostic]:
     Raises:
         UnreadableFile: a file cannot be read.
     """
+    from tracer.ktir.coverage_checks import coverage_findings
     from tracer.ktir.verifier import public_parser_findings
 
     found: list[Diagnostic] = []
@@ -93,6 +94,8 @@ def lint(files: Iterable[Path]) -> list[Diagnostic]:
             found += error.diagnostics
         else:
             found += [*module.warnings, *public_parser_findings(module.module)]
+            for name in module.functions:
+                found += coverage_findings(module.function(name))
     return found
 
 

@@ -6,6 +6,8 @@ neither torch nor Triton.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 REGISTRY = "kernels.json"
@@ -26,6 +28,15 @@ def pytest_configure(config: pytest.Config) -> None:
     ours = (here / "harvested" / REGISTRY).exists() or (here / REGISTRY).exists()
     if ours and getattr(config.option, "dist", "no") == "load":
         config.option.dist = "loadfile"
+    # Two models may have an op of one name, so that test files of one name are no mistake here.
+    given = [(Path(config.invocation_params.dir) / arg.split("::")[0]).resolve() for arg in config.args]
+    if config.option.importmode == "prepend" and any(_is_harvested(path) for path in given):
+        config.option.importmode = "importlib"
+
+
+def _is_harvested(path: Path) -> bool:
+    """Whether a path is a tree of folders, or lies in one."""
+    return any((parent / REGISTRY).exists() for parent in (path, *path.parents[:3]))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ from tracer.ktir.simulator import compat
 from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element, is_tensor
 from tracer.ktir.simulator.linalg_ops import MATMULS, linalg_function
-from tracer.ktir.simulator.reductions import Fold, folds_output, reducer
+from tracer.ktir.simulator.reductions import Fold, folds_output, in_order, reducer, regroups
 from tracer.ktir.simulator.tensor_ops import tile_function
 
 
@@ -57,14 +57,18 @@ def _reduce(compiler: Compiler, op: Operation) -> None:
     dims = op.properties["dimensions"].get_values()  # type: ignore[attr-defined]
     body = compiler.vectorised(region, region.block.args)
     el = element(op.results[0].type)
-    finish = compiler.bind(_reduction(reducer(region.block, el, by_halves=compiler.compat), tuple(dims)), "f")
+    fold = reducer(region.block, el, by_halves=compiler.compat)
+    regroup = compiler.compat or regroups(region.block)
+    finish = compiler.bind(_reduction(fold, tuple(dims), regroup), "f")
     compiler.line(f"{compiler.define(op.results[0])} = {finish}({body}, {compiler.uses(op.operands)})")
 
 
-def _reduction(fold: Fold, dims: tuple[int, ...]) -> Callable[..., Tensor]:
+def _reduction(fold: Fold, dims: tuple[int, ...], regroup: bool) -> Callable[..., Tensor]:
     """`reduce(combine, value, init)`: the body of the reduction is a local function of the generated code."""
 
     def run(combine: Any, value: Tensor, init: Tensor) -> Tensor:
+        if not regroup and dims:
+            return in_order([value], [init], dims, combine)[0]
         folded = fold(combine, value, dims)
         return init if folded is None else combine(folded, init)
 
@@ -77,9 +81,12 @@ def _reduce_many(compiler: Compiler, op: Operation) -> None:
     dims = sorted(op.properties["dimensions"].get_values(), reverse=True)  # type: ignore[attr-defined]
     body = compiler.vectorised(region, region.block.args)
     count = len(op.operands) // 2
+    regroup = compiler.compat or regroups(region.block)
 
     def run(combine: Callable[..., tuple[Tensor, ...]], *tiles: Tensor) -> tuple[Tensor, ...]:
         lanes, inits = list(tiles[:count]), tiles[count:]
+        if not regroup and dims:
+            return in_order(lanes, inits, dims[::-1], combine)
         for axis in dims:
             while (size := lanes[0].shape[axis]) > 1:
                 half = size // 2

@@ -18,7 +18,7 @@ from tracer.ktir.simulator.lanes import Bail, Lanes
 from tracer.ktir.simulator.lanes_analysis import captured
 from tracer.ktir.simulator.lanes_compile import LaneCompiler, lane_emits
 from tracer.ktir.simulator.linalg_ops import MATMULS, accumulator, linalg_function
-from tracer.ktir.simulator.reductions import reducer
+from tracer.ktir.simulator.reductions import reducer, regroups
 
 
 def _call(compiler: LaneCompiler, op: Operation, function: Any, *arguments: str) -> None:
@@ -184,5 +184,6 @@ def _reduce(compiler: LaneCompiler, op: Operation) -> None:
     shift = int(op.operands[0] in compiler.varying)
     dims: Sequence[int] = [d + shift for d in op.properties["dimensions"].get_values()]  # type: ignore[attr-defined]
     body = compiler.vectorised(region, region.block.args)
-    reduce = _reduction(reducer(region.block, element(op.results[0].type)), tuple(dims))
+    fold = reducer(region.block, element(op.results[0].type))
+    reduce = _reduction(fold, tuple(dims), regroups(region.block))
     _call(compiler, op, reduce, body, *_all(compiler, op))

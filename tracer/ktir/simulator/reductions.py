@@ -43,6 +43,30 @@ def tree(value: Tensor, axis: int, combine: Combiner) -> Tensor:
     return value.squeeze(axis)
 
 
+def regroups(block: Block) -> bool:
+    """Whether partial results of a body may be combined with each other, in any grouping.
+
+    Granted for one associative operation, and for bodies that only compare and select; anything else, such
+    as a sum of squares, takes one element and the result so far, in that order.
+    """
+    if (name := combiner_name(block)) is not None:
+        return name in _ASSOCIATIVE
+    return all(op.name in _SELECTING for op in list(block.ops)[:-1])
+
+
+def in_order(
+    values: Sequence[Tensor], inits: Sequence[Tensor], axes: Sequence[int], combine: Callable[..., object]
+) -> tuple[Tensor, ...]:
+    """Fold `axes` element by element, the first axis outermost: `combine(*elements, *so_far)`."""
+    count = len(axes)
+    rows = [torch.movedim(v, tuple(axes), tuple(range(count))).flatten(0, count - 1) for v in values]
+    so_far = tuple(inits)
+    for i in range(rows[0].shape[0]):
+        found = combine(*(r[i] for r in rows), *so_far)
+        so_far = found if isinstance(found, tuple) else (found,)
+    return so_far
+
+
 def _ignoring_nan(fold: Callable[[Tensor, Sequence[int]], Tensor], neutral: float) -> Callable[..., Tensor]:
     def apply(value: Tensor, axes: Sequence[int]) -> Tensor:
         out = fold(value, axes)
@@ -138,3 +162,8 @@ _ASSOCIATIVE = {
         "minui", "andi", "ori", "xori",
     )
 }  # fmt: skip
+_SELECTING = _ASSOCIATIVE - {"arith.addf", "arith.addi", "arith.mulf", "arith.muli"} | {
+    "arith.cmpf",
+    "arith.cmpi",
+    "arith.select",
+}

@@ -92,7 +92,8 @@ class Module:
             if candidate.sym_name.data == name or (name is None and len(candidates) == 1):
                 return Function(self, candidate)
         known = ", ".join(self.functions) or "none"
-        raise KtirError([at(self.module, "KT115", f"no function {name}; the module has {known}")])
+        place = candidates[0] if candidates else self.module
+        raise KtirError([at(place, "KT115", f"no function {name}; the module has {known}")])
 
 
 def grid_of(op: func.FuncOp) -> tuple[int, int, int]:

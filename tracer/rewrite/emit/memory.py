@@ -25,6 +25,8 @@ def load_text(tiles: Tiles, statement: Load) -> str:
         text = tiles.arrange(text, have, want)
     if access.dtype == "int1":
         text = f"{text}.to(tl.int1)"
+    elif lanes and access.dtype == "bfloat16":
+        text = f"{text}.to(tl.bfloat16)"
     if statement.mask and statement.other is not None:
         text = f"tl.where({tiles.text(statement.mask, want)}, {text}, {literal(statement.other)})"
     return text
