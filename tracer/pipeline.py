@@ -170,6 +170,8 @@ class _Run:
         self.config = config
         self.options = options
         self.before: Mapping[str, Entry] = before.ops if before else {}
+        self.numbered = before.names if before else {}
+        self.reserved: dict[str, str] = {}
         self.on_progress = on_progress
         self.model = config.safe_name
         self.root = options.out / self.model
@@ -178,7 +180,13 @@ class _Run:
         settings = options.to_json(traced.phases)
         self.report = Report(
             self.model,
-            ModelEntry(config.digest, settings, self.entries, {str(k): v for k, v in failures.items()}),
+            ModelEntry(
+                config.digest,
+                settings,
+                self.entries,
+                {str(k): v for k, v in failures.items()},
+                self.reserved,
+            ),
         )
         self.tool = digest(" ".join([tool_digest(), *(f"{name}={_version(name)}" for name in PINNED)]))
 
@@ -206,8 +214,11 @@ class _Run:
     def _names(self, ops: Sequence[RecordedOp]) -> dict[str, str]:
         from tracer.models.record import number
 
-        known = {entry.identity: name for name, entry in self.before.items()}
-        return number((op.call for op in ops), known)
+        names = number((op.call for op in ops), self.numbered)
+        # An op that this run does not come to keeps its number, as if all had been made at once.
+        kept = {} if self.options.complete else self.numbered
+        self.reserved |= {name: identity for identity, name in {**kept, **names}.items()}
+        return names
 
     def _wanted(self, name: str) -> bool:
         pattern = self.options.only

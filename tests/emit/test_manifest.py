@@ -92,3 +92,14 @@ def test_a_failed_write_leaves_the_old_registry(tmp_path, monkeypatch):
         manifest.write(tmp_path, {"m": model(**{"torch.g.1": OK})})
     assert (tmp_path / manifest.FILE).read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [manifest.FILE]
+
+
+def test_a_number_is_reserved_until_its_op_is_made():
+    reserved = {"torch.f.1": "f()", "torch.f.2": "f(1)"}
+    entry = ModelEntry("config", {}, {"torch.f.1": OK}, reserved=reserved)
+    assert entry.to_json()["reserved"] == {"torch.f.2": "f(1)"}
+    assert entry.names == {OK.identity: "torch.f.1", "f()": "torch.f.1", "f(1)": "torch.f.2"}
+    assert ModelEntry.from_json(entry.to_json()).names["f(1)"] == "torch.f.2"
+    assert (
+        "reserved" not in ModelEntry("config", {}, {"torch.f.1": OK}, reserved={"torch.f.1": "f()"}).to_json()
+    )

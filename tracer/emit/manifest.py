@@ -89,13 +89,21 @@ class Entry:
 class ModelEntry:
     """One model: digest of its configuration, the options of the harvest, and its ops by name.
 
-    `failures` are phases that stopped before their end, each with the reason.
+    `failures` are phases that stopped before their end, each with the reason. `reserved` gives the names of
+    recorded ops to their identities: those that no harvest has made yet keep their numbers.
     """
 
     config: str
     options: Mapping[str, Any]
     ops: Mapping[str, Entry]
     failures: Mapping[str, str] = field(default_factory=dict)
+    reserved: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Identity to name, of every op that has a number."""
+        made = {entry.identity: name for name, entry in self.ops.items()}
+        return {**{identity: name for name, identity in self.reserved.items()}, **made}
 
     @property
     def calls(self) -> dict[str, int]:
@@ -114,19 +122,25 @@ class ModelEntry:
         """A JSON-ready form, ops in natural order."""
         names = sorted(self.ops, key=natural)
         failures = {"failures": dict(self.failures)} if self.failures else {}
+        pending = {
+            name: self.reserved[name] for name in sorted(self.reserved, key=natural) if name not in self.ops
+        }
         return {
             "config": self.config,
             "options": dict(self.options),
             **failures,
             "calls": self.calls,
             "ops": {name: self.ops[name].to_json() for name in names},
+            **({"reserved": pending} if pending else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ModelEntry:
         """The entry that `to_json` described."""
         ops = {name: Entry.from_json(entry) for name, entry in data["ops"].items()}
-        return cls(data["config"], data.get("options", {}), ops, data.get("failures", {}))
+        return cls(
+            data["config"], data.get("options", {}), ops, data.get("failures", {}), data.get("reserved", {})
+        )
 
 
 Registry = dict[str, ModelEntry]
