@@ -126,3 +126,9 @@ def test_a_scalar_index_is_a_tensor_where_it_is_cast(source_of: Callable):
     source = source_of(lambda x: F.interpolate(x, scale_factor=2), torch.empty(1, 2, 8, 8))
     assert "tl.full([], x" in source
     assert not re.search(r"\bx\d\.to\(", source)
+
+
+def test_a_padded_lane_of_bfloat16_is_bfloat16_again(source_of: Callable):
+    # Lanes are summed in float32; what follows (a dot, say) takes the dtype that memory has.
+    source = source_of(torch.neg, torch.empty(64, 2, dtype=torch.bfloat16)[:, 1])
+    assert re.search(r"tl\.sum\(in0\.load\(.*\)\.to\(tl\.float32\), axis=1\)\.to\(tl\.bfloat16\)", source)
