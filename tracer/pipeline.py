@@ -209,7 +209,8 @@ class _Run:
         else:
             self.entries.update(gone)
         if not self.options.dry_run:
-            self._write_registry()
+            with workers.uninterrupted():
+                self._write_registry()
 
     def _names(self, ops: Sequence[RecordedOp]) -> dict[str, str]:
         from tracer.models.record import number

@@ -78,13 +78,22 @@ def _start(parent: int) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and a request to end wait until the body is done: what belongs together stays together."""
-    numbers = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    """Let Ctrl-C and a request to end wait until the body is done: what belongs together stays together.
+
+    Masking the signals would not do: another thread of the process would take them, and Python would still
+    interrupt the main one.
+    """
+    pending: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda received, frame: pending.append(received))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if pending:
+            signal.raise_signal(pending[0])
 
 
 @contextmanager

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import signal
+import threading
 import time
 from pathlib import Path
 from types import ModuleType
@@ -56,4 +57,26 @@ def test_an_interruption_waits_for_what_belongs_together():
     steps: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         interrupt_in_the_middle(steps)
+    assert steps == ["done"]
+
+
+def interrupt_through(thread: threading.Thread, steps: list[str]) -> None:
+    with workers.uninterrupted():
+        signal.pthread_kill(thread.ident or 0, signal.SIGINT)
+        time.sleep(0.05)
+        steps.append("done")
+    steps.append("too late")
+
+
+def test_an_interruption_that_another_thread_takes_waits_as_well():
+    steps: list[str] = []
+    idle = threading.Event()
+    thread = threading.Thread(target=idle.wait)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_through(thread, steps)
+    finally:
+        idle.set()
+        thread.join()
     assert steps == ["done"]
