@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import sympy
 
 from tracer.rewrite.ir import (
-    Const,
     FloorDiv,
     Index,
     Kernel,
@@ -251,6 +250,3 @@ def _memory_order(kernel: Kernel, axes: list[Axis]) -> dict[Axis, tuple[int, int
         return 0
 
     return {axis: (stride(axis), position) for position, axis in enumerate(axes)}
-
-
-__all__ = ["Axis", "Const", "refine"]

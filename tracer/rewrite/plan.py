@@ -18,7 +18,7 @@ from tracer.rewrite.access import MAX_RANK, Access
 from tracer.rewrite.axes import MAX_EXTENT, Axis
 from tracer.rewrite.contract import Contraction, contraction
 from tracer.rewrite.errors import NoPlan, SteppedReduction
-from tracer.rewrite.ir import Compute, Index, Kernel, Load, Reduce, Scan, Store
+from tracer.rewrite.ir import Compute, Index, Kernel, Reduce, Scan, Store
 from tracer.rewrite.types import BYTES
 from tracer.target import SpyreTarget
 
@@ -333,6 +333,3 @@ class _Model:
         )
         cycles = int(self.cycles(one)[0])
         return Tiling(chosen, tiles, int(self.live_bytes(one)[0]), moved, cycles, looped, reasons)
-
-
-__all__ = ["Load", "Tiling", "plan", "power_of_two_at_least"]

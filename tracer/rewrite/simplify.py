@@ -13,7 +13,6 @@ import sympy
 from tracer.rewrite.errors import AliasedAccess
 from tracer.rewrite.fold import cast_constant
 from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement, Store
-from tracer.rewrite.types import memory_dtype
 
 # Every value of the key is a value of each listed dtype, so widening and narrowing back is the identity.
 WIDENS: dict[str, tuple[str, ...]] = {
@@ -204,6 +203,3 @@ def _drop_dead(body: list[Statement]) -> list[Statement]:
             live |= {operand for operand in statement.operands if isinstance(operand, str)}
             result.append(statement)
     return result[::-1]
-
-
-__all__ = ["memory_dtype", "simplify", "substitute"]
