@@ -62,6 +62,22 @@ def test_an_encoder_decoder_decodes_against_two_caches(traces: dict[str, Trace])
     assert 16 in lengths
 
 
+def test_a_decoder_is_given_all_that_its_encoder_returns() -> None:
+    # Moonshine's decoder reads a mask from its encoder's output, which no hidden state holds.
+    data = {
+        "model_type": "moonshine",
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "encoder_num_hidden_layers": 1,
+        "decoder_num_hidden_layers": 1,
+        "encoder_num_attention_heads": 2,
+        "decoder_num_attention_heads": 2,
+        "vocab_size": 99,
+    }
+    found = trace(ModelConfig("tiny-moonshine", data, "path"), max_cache_len=16)
+    assert (found.phases, found.failures) == (("prefill", "decode"), ())
+
+
 def test_a_tower_that_text_does_not_reach_is_a_phase() -> None:
     data = {
         "model_type": "llava",

@@ -153,7 +153,6 @@ class PhaseRunner:
 
     def _step(self, recorder: Recorder, inputs: Inputs, cache_name: str, cache: Any) -> None:
         from transformers import EncoderDecoderCache, StaticCache
-        from transformers.modeling_outputs import BaseModelOutput
 
         model = self.model
         two_sided = bool(model.config.is_encoder_decoder)
@@ -181,10 +180,11 @@ class PhaseRunner:
                     cache = EncoderDecoderCache(cache, cross)
                 self._record_setup(recorder, cache)
                 extra[cache_name] = cache
-            output = model(**warm_tensors, **extra, use_cache=True)
+            with _outputs_of(model.get_encoder() if two_sided else None) as encoded:
+                output = model(**warm_tensors, **extra, use_cache=True)
             extra[cache_name] = cache if cache is not None else self._own_cache(output)
             if two_sided:
-                extra["encoder_outputs"] = BaseModelOutput(last_hidden_state=output.encoder_last_hidden_state)
+                extra["encoder_outputs"] = _encoder_outputs(encoded, output)
             recorder.paused = False
             model(**tensors, **extra, use_cache=True)
 
@@ -244,3 +244,29 @@ class PhaseRunner:
         finally:
             before.remove()
             after.remove()
+
+
+@contextlib.contextmanager
+def _outputs_of(module: torch.nn.Module | None) -> Iterator[list[Any]]:
+    """Every output of the module's forward pass while this is active."""
+    found: list[Any] = []
+    if module is None:
+        yield found
+        return
+    hook = module.register_forward_hook(lambda _module, _inputs, output: found.append(output))
+    try:
+        yield found
+    finally:
+        hook.remove()
+
+
+def _encoder_outputs(encoded: list[Any], output: Any) -> Any:
+    """What a decoder step is given of its encoder: its whole output, as generation does.
+
+    Some encoders return more than the hidden state (a mask that fits it, say), and their decoders read that.
+    """
+    from transformers.modeling_outputs import BaseModelOutput
+    from transformers.utils import ModelOutput
+
+    whole = next((found for found in reversed(encoded) if isinstance(found, ModelOutput)), None)
+    return whole or BaseModelOutput(last_hidden_state=output.encoder_last_hidden_state)
