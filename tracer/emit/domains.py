@@ -26,6 +26,8 @@ def positive_inputs(op: CapturedOp) -> frozenset[str]:
 
 
 def _restricted_pointers(kernel: CapturedKernel) -> set[str]:
+    if not any(f".{name}(" in kernel.source for name in RESTRICTED):
+        return set()
     pointers = {name for name, kind in kernel.signature if kind.startswith("*")}
     tree = ast.parse(kernel.source)
     values = {

@@ -41,6 +41,8 @@ def index_ranges(op: CapturedOp) -> dict[str, IndexRange]:
 
 def _kernel_ranges(kernel: CapturedKernel) -> dict[str, IndexRange]:
     integers = {name for name, kind in kernel.signature if kind in ("*i64", "*i32")}
+    if not integers or "device_assert" not in kernel.source:
+        return {}
     tree = ast.parse(kernel.source)
     sources = _sources(tree)
     stored = {name for call in _calls(tree, "store") for name in _names(call.args[0])}
