@@ -44,9 +44,14 @@ def llama() -> ModelConfig:
 
 
 @pytest.fixture(scope="session")
-def traces(llama: ModelConfig) -> dict[str, Trace]:
+def t5() -> ModelConfig:
+    return ModelConfig("tiny-t5", T5, "path")
+
+
+@pytest.fixture(scope="session")
+def traces(llama: ModelConfig, t5: ModelConfig) -> dict[str, Trace]:
     return {
         "llama": trace(llama, max_cache_len=32),
         "vit": trace(ModelConfig("tiny-vit", VIT, "path")),
-        "t5": trace(ModelConfig("tiny-t5", T5, "path"), max_cache_len=16),
+        "t5": trace(t5, max_cache_len=16),
     }

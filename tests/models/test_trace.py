@@ -62,6 +62,35 @@ def test_an_encoder_decoder_decodes_against_two_caches(traces: dict[str, Trace])
     assert 16 in lengths
 
 
+@pytest.mark.parametrize(("dtype", "kept"), [(torch.float16, True), (torch.bfloat16, False)])
+def test_parameters_have_the_dtypes_that_loading_gives_them(
+    t5: ModelConfig, dtype: torch.dtype, kept: bool
+) -> None:
+    # T5 asks for `wo` in float32 where the rest is float16.
+    found = trace(t5, dtype=dtype, phases=["prefill"])
+    weights = {op.call.tensors[1].dtype for op in found.ops if op.call.name.endswith("linear")}
+    assert weights == {str(dtype), *(["torch.float32"] if kept else [])}
+
+
+def test_routers_stay_in_float32() -> None:
+    data = {
+        "model_type": "ernie4_5_moe",
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "moe_intermediate_size": 16,
+        "moe_num_experts": 4,
+        "moe_k": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 2,
+        "vocab_size": 50,
+    }
+    found = trace(ModelConfig("tiny-moe", data, "path"), dtype=torch.bfloat16, phases=["prefill"])
+    weights = {op.call.tensors[1] for op in found.ops if op.call.name.endswith("linear")}
+    assert {weight.dtype for weight in weights if weight.shape == (4, 32)} == {"torch.float32"}
+    assert {weight.dtype for weight in weights if weight.shape == (32, 32)} == {"torch.bfloat16"}
+
+
 def test_a_decoder_is_given_all_that_its_encoder_returns() -> None:
     # Moonshine's decoder reads a mask from its encoder's output, which no hidden state holds.
     data = {

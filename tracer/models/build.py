@@ -126,17 +126,21 @@ def _construct(native: Any, name: str, dtype: torch.dtype) -> Any:
     model = cls._from_config(native, dtype=dtype, attn_implementation="eager")
     if model._can_set_experts_implementation():
         model.set_experts_implementation("batched_mm")
-    _cast_parameters(model, dtype)
+    _keep_in_float32(model, dtype)
     return model
 
 
-def _cast_parameters(model: Any, dtype: torch.dtype) -> None:
-    # Some parameters are declared in float32; loading weights in a dtype casts them, and so must building
-    # without weights.
-    for module in model.modules():
-        for name, parameter in module.named_parameters(recurse=False):
-            if parameter.is_floating_point() and parameter.dtype != dtype:
-                setattr(module, name, torch.nn.Parameter(parameter.to(dtype), requires_grad=False))
+def _keep_in_float32(model: Any, dtype: torch.dtype) -> None:
+    # What the class asks to be loaded in float32; other parameters stay as they are declared, as in loading.
+    plan = model._get_dtype_plan(dtype)
+    if not plan:
+        return
+    kept = re.compile("|".join(pattern.replace("*", ".*") for pattern in plan))
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(path, recurse=False):
+            if parameter.is_floating_point() and kept.search(name):
+                wide = torch.nn.Parameter(parameter.to(torch.float32), requires_grad=False)
+                setattr(module, name.rpartition(".")[2], wide)
 
 
 def _construct_empty(native: Any, name: str, dtype: torch.dtype) -> Any:
