@@ -176,3 +176,12 @@ def test_a_number_is_never_given_twice() -> None:
 def test_a_call_that_overwrites_what_another_argument_reads_is_refused(run: Callable, refused: bool):
     ops = [op for op in record(run, (8, 8)) if op.kind == "compute"]
     assert [op.refusal is not None and op.refusal.code == "HV111" for op in ops] == [refused]
+
+
+def test_bounds_of_a_range_may_be_tensors_of_known_value() -> None:
+    def run() -> torch.Tensor:
+        start = torch.full((), 3, dtype=torch.int64)
+        return torch.arange(start, start + 2)
+
+    (call,) = [op.call for op in record(run) if op.call.name == "torch.arange"]
+    assert (call.args, call.tensors) == ((3, 5), ())

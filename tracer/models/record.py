@@ -130,7 +130,7 @@ class Recorder(TorchFunctionMode):
         )
         kind: Kind = "view" if aliased and not written else "compute"
         if by_value or self._needs_value(func, args, kwargs, inputs):
-            args, kwargs = self._with_numbers(args, kwargs)
+            args, kwargs = self._with_numbers(func, args, kwargs)
         layouts = {id(t): layout for t, layout in zip(inputs, before, strict=True)}
         refusal = OverlappingArguments() if written and overlapping(inputs, before) else None
         self._note(func, args, kwargs, layouts, kind, refusal)
@@ -148,32 +148,26 @@ class Recorder(TorchFunctionMode):
             t.dim() == 0 and not t.is_floating_point() and self.values.number(t) is not None for t in inputs
         ):
             return False
-        try:
-            func(
-                *tree_map_only(torch.Tensor, _valueless, args),
-                **tree_map_only(torch.Tensor, _valueless, kwargs),
-            )
-        except Exception:
-            # It ran, so what it misses now is the value.
-            return True
-        return False
+        # It ran, so what it misses now is the value.
+        return not _runs_without_values(func, args, kwargs)
 
     def _with_numbers(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with known sizes and counts as numbers: the call then has a static shape.
 
-        The first argument stays what it is: it is what the op works on.
+        The first argument is mostly what the op works on and stays, unless it is a size as well (`arange`).
         """
 
         def number(tensor: torch.Tensor) -> Any:
             value = self.values.number(tensor)
             return tensor if value is None else value
 
-        first = args[:1] if args and isinstance(args[0], torch.Tensor) else ()
-        return (*first, *tree_map_only(torch.Tensor, number, args[len(first) :])), tree_map_only(
-            torch.Tensor, number, kwargs
-        )
+        named = tree_map_only(torch.Tensor, number, kwargs)
+        counts = tree_map_only(torch.Tensor, number, args)
+        rest = (*args[:1], *counts[1:])
+        all_counts = not _runs_without_values(func, rest, named) and _runs_without_values(func, counts, named)
+        return (counts if all_counts else rest), named
 
     def _note(
         self,
@@ -221,6 +215,16 @@ def _accepts(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
             continue
         return name, packed
     return None
+
+
+def _runs_without_values(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        func(
+            *tree_map_only(torch.Tensor, _valueless, args), **tree_map_only(torch.Tensor, _valueless, kwargs)
+        )
+    except Exception:
+        return False
+    return True
 
 
 def _valueless(tensor: torch.Tensor) -> torch.Tensor:
