@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tracer.ktir.text import print_module
+from tracer.lower import lowering
 from tracer.lower.ktir_text import Ktir
 from tracer.lower.lowering import lower_source, pipeline
 from tracer.lower.manager import Job, run_passes
-from tracer.lower.tt_dialect import parse_ttir
+from tracer.lower.reader import parse_ttir
 from tracer.lower.ttir import generate_ttir
 from tracer.target import SPYRE
 
@@ -27,6 +29,14 @@ def signature(name: str, pointers: dict[str, str], source: str = KERNELS) -> dic
         a.arg: pointers.get(a.arg, "constexpr" if a.annotation is not None else "i32")
         for a in functions[name].args.args
     }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def verified_passes() -> Iterator[None]:
+    """Whatever is lowered in these tests is verified after every pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowering, "run_passes", functools.partial(run_passes, verify_each=True))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -48,18 +58,15 @@ def lowered() -> Callable[..., Ktir]:
 
 @pytest.fixture(scope="session")
 def module_after() -> Callable[..., ModuleOp]:
-    """`module_after(pass_name, name, pointers, values)`: the IR right after the last run of a pass.
-
-    Every pass before it is verified on its own.
-    """
+    """`module_after(pass_name, name, pointers, values)`: the IR right after the last run of a pass."""
 
     def run(until: str, name: str, pointers: dict[str, str], values: dict[str, int]) -> ModuleOp:
         ttir = generate_ttir(KERNELS, name, signature(name, pointers), values)
         module = parse_ttir(ttir.text)
-        steps = [step for stage in pipeline() for step in stage]
+        steps = pipeline()
         last = max((i for i, step in enumerate(steps) if step.name == until), default=-1)
         job = Job(name, KERNELS, values["CORES"], SPYRE)
-        run_passes(module, job, [steps[: last + 1]], verify_each=True)
+        run_passes(module, job, steps[: last + 1], verify_each=True)
         return module
 
     return run

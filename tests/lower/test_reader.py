@@ -8,8 +8,9 @@ import pytest
 
 from tracer.lower.edit import splat_value
 from tracer.lower.errors import MalformedTtirError, UnsupportedOpsError
-from tracer.lower.locations import split_locations
-from tracer.lower.tt_dialect import parse_ttir, source_line
+from tracer.lower.locations import rows_with_lines
+from tracer.lower.reader import parse_ttir
+from tracer.lower.tt_dialect import source_line
 from tracer.lower.ttir import generate_ttir
 
 TEXT = """#loc = loc("<triton 0>":3:0)
@@ -47,10 +48,10 @@ def test_every_operation_has_its_line_in_the_kernel():
     assert lines["tt.return"] == 9
 
 
-def test_locations_are_split_off():
-    code, lines = split_locations(TEXT)
-    assert "loc" not in code
-    assert len(lines) == len([op for op in parse_ttir(TEXT).walk() if op.name != "scf.yield"])
+def test_rows_lose_their_locations_and_indentation():
+    rows = rows_with_lines(TEXT)
+    assert not any("loc" in code or code != code.strip() for code, _ in rows)
+    assert ("%m = arith.maxnumf %a, %b : f32", 6) in rows
 
 
 def test_an_unknown_location_falls_back_to_the_enclosing_operation():
@@ -99,7 +100,86 @@ def test_all_unknown_operations_are_reported_with_their_lines(source: str):
     assert f"tt.addptr (lines {number}, {number + 1})" in reason
 
 
-def test_text_that_is_no_ttir_is_refused():
+STRUCTURES = """module {
+  tt.func public @g(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %q: !tt.ptr<i8>) {
+    %true = arith.constant true
+    %c0 = arith.constant 0 : i32
+    %cst = arith.constant dense<1.000000e+00> : tensor<2x4xf32>
+    %n = tt.get_num_programs y : i32
+    %all:2 = scf.for %i = %n to %n step %n iter_args(%a = %cst, %b = %c0) -> (tensor<2x4xf32>, i32)  : i32 {
+      %f = tt.fp_to_fp %a, rounding = rtz : tensor<2x4xf32> -> tensor<2x4xf16>
+      %t = tt.trans %f {order = array<i32: 1, 0>} : tensor<2x4xf16> -> tensor<4x2xf16>
+      %branch = scf.if %true -> (tensor<2x4xf32>) {
+        scf.yield %a : tensor<2x4xf32>
+      } else {
+        scf.yield %cst : tensor<2x4xf32>
+      }
+      scf.if %true {
+        %d = arith.addi %b, %c0 : i32
+      }
+      scf.yield %branch, %b : tensor<2x4xf32>, i32
+    }
+    %most:2 = "tt.reduce"(%all#0, %cst) <{axis = 1 : i32}> ({
+    ^bb0(%v: f32, %w: f32, %x: f32, %y: f32):
+      %more = arith.cmpf ogt, %v, %x : f32
+      %m = arith.select %more, %v, %x : f32
+      tt.reduce.return %m, %w : f32, f32
+    }) : (tensor<2x4xf32>, tensor<2x4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+    %mask = arith.cmpi slt, %all#1, %c0 : i32
+    tt.return
+  }
+}
+"""
+
+
+def test_structures_are_read_with_their_operands_types_and_names():
+    ops = {op.name: op for op in parse_ttir(STRUCTURES).walk()}
+    loop, branch, reduce = ops["scf.for"], ops["scf.if"], ops["tt.reduce"]
+    assert [str(a.type) for a in ops["tt.func"].body.block.args] == ["!tt.ptr<f32>", "!tt.ptr<i8>"]
+    assert [a.name_hint for a in loop.body.block.args] == ["i", "a", "b"]
+    assert [str(r.type) for r in loop.results] == ["tensor<2x4xf32>", "i32"]
+    assert [r.name_hint for r in loop.results] == ["all", "all"]
+    assert loop.ub is ops["tt.get_num_programs"].results[0]
+    assert [o.name_hint for o in loop.operands] == ["n", "n", "n", "cst", "c0"]
+    assert [len(region.blocks) for region in branch.regions] == [1, 0], "the last one has no else"
+    assert branch.true_region.block.last_op.name == "scf.yield"
+    assert list(reduce.operands) == [loop.results[0], loop.iter_args[0]]
+    assert [str(r.type) for r in reduce.results] == ["tensor<2xf32>", "tensor<2xf32>"]
+    assert str(ops["arith.cmpf"].results[0].type) == "i1"
+    assert ops["arith.cmpi"].operands[0] is loop.results[1]
+    assert ops["tt.fp_to_fp"].attributes["rounding"].data == "rtz"
+    assert list(ops["tt.trans"].attributes["order"].get_values()) == [1, 0]
+
+
+def test_both_sides_of_a_branch_are_read():
+    branch = next(op for op in parse_ttir(STRUCTURES).walk() if op.name == "scf.if")
+    assert [region.block.last_op.operands[0].name_hint for region in branch.regions] == ["a", "cst"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("%x = arith.addi %y, %y : i32", "%y is used before it is defined"),
+        ("%x:2 = arith.addi %c, %c : i32", "arith.addi"),
+        ("%x = arith.addi %c : i32", "Expected 2 operands, but got 1"),
+        ("%x = arith.cmpi odd, %c, %c : i32", "odd"),
+        ("%x = arith.constant dense<[1, 2]> : tensor<2xi32>", "[1, 2]"),
+        ("%x = tt.splat %c : i32 -> tensr<4xi32>", "tensr"),
+        ("scf.for unsigned %i = %c to %c step %c : i32 {", "not spelled as Triton does"),
+        ("a row of another kind", "this is no operation"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_quoted(row: str, reason: str):
     with pytest.raises(MalformedTtirError) as caught:
-        parse_ttir("module {\n  %x = arith.addi %y, %y : i32\n")
+        parse_ttir(f"module {{\n  %c = arith.constant 1 : i32\n  {row}\n}}")
+    assert caught.value.code == "HV407"
+    assert reason in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "text", ["", "module {\n  %x = arith.constant 1 : i32\n", "%x = arith.constant 1 : i32"]
+)
+def test_text_that_is_no_module_is_refused(text: str):
+    with pytest.raises(MalformedTtirError) as caught:
+        parse_ttir(text)
     assert caught.value.code == "HV407"

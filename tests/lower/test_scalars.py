@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracer.lower.analysis.scalars import Scalars, truncating_div
-from tracer.lower.tt_dialect import parse_ttir
+from tracer.lower.reader import parse_ttir
 
 HEAD = """module {
   tt.func public @f() {

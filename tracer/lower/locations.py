@@ -1,8 +1,4 @@
-"""Which kernel source line every operation of a TTIR text comes from.
-
-Locations are read off the text before it is parsed: aliases are defined after their uses, and reading
-them as attributes would cost as much as the rest of the module.
-"""
+"""Which kernel source line every row of a TTIR text comes from."""
 
 from __future__ import annotations
 
@@ -17,33 +13,19 @@ _REFERENCE = re.compile(r"#loc\d*")
 _LINE = re.compile(rf'"{re.escape(KERNEL_FILE)}[^"]*":(\d+):')
 
 
-def split_locations(text: str) -> tuple[str, list[int]]:
-    """`text` without locations, and the source line (0: unknown) of every operation in order of appearance.
+def rows_with_lines(text: str) -> list[tuple[str, int]]:
+    """The rows of `text` that are not blank, without indentation and locations, and the source line of each.
 
-    An operation with regions appears where it begins and has its location where it ends.
+    The line is 0 where unknown. An operation with regions has its location in the row that closes them.
     """
     aliases = dict(_ALIAS.findall(text))
     known: dict[str, int] = {}
-    kept: list[str] = []
-    lines: list[int] = []
-    opened: list[int] = []
+    rows: list[tuple[str, int]] = []
     for row in _ALIAS.sub("", text).splitlines():
-        code, locations = _strip(row)
-        kept.append(code)
-        body = code.strip()
-        if not body or body.startswith("^"):
-            continue
-        number = _resolve(locations[-1], aliases, known) if locations else 0
-        closes, opens = body.startswith("}"), body.endswith("{")
-        if closes and opens:
-            continue
-        if closes:
-            lines[opened.pop()] = number
-            continue
-        if opens:
-            opened.append(len(lines))
-        lines.append(0 if opens else number)
-    return "\n".join(kept), lines
+        code, locations = _strip(row.strip())
+        if code:
+            rows.append((code, _resolve(locations[-1], aliases, known) if locations else 0))
+    return rows
 
 
 def _strip(row: str) -> tuple[str, list[str]]:

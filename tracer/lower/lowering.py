@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tracer.ktir.text import print_module
-from tracer.lower.errors import GridError
+from tracer.lower.errors import GridError, PassError
 from tracer.lower.ktir_text import Ktir
 from tracer.lower.manager import Job, Pass, run_passes
 from tracer.lower.passes.bound_accesses import BoundAccesses
@@ -29,7 +29,7 @@ from tracer.lower.passes.separate_generators import SeparateGenerators
 from tracer.lower.passes.simplify_scalars import SimplifyScalars
 from tracer.lower.passes.tidy import Tidy
 from tracer.lower.passes.tile_scalars import TileScalars
-from tracer.lower.tt_dialect import parse_ttir
+from tracer.lower.reader import parse_ttir
 from tracer.lower.ttir import generate_ttir
 from tracer.rewrite.kernel import SpyreKernel
 from tracer.target import SPYRE, SpyreTarget
@@ -38,24 +38,23 @@ Profile = Literal["current", "ktir_cpu"]
 """`current` is the dialect as it is; `ktir_cpu` avoids operations that the public simulator lacks."""
 
 
-def pipeline(profile: Profile = "current") -> tuple[tuple[Pass, ...], ...]:
-    """The passes in order, stage by stage: fold, exact tiles, memory, compute, tidy."""
-    return (
-        (SimplifyScalars(), InlineLoops(), SimplifyScalars(), SeparateGenerators()),
-        (PeelTiles(), SimplifyScalars(), BoundAccesses(), NarrowTiles(), SimplifyScalars(), LowerRanges()),
-        (IndexScalars(), LowerMemory()),
-        (
-            LowerShapes(),
-            LowerReductions(),
-            LowerScans(),
-            LowerDots(),
-            LowerElementwise(plain_exp2=profile == "ktir_cpu"),
-            LowerFunction(),
-            TileScalars(),
-            PortableCasts(narrow_fptosi=profile == "ktir_cpu"),
-        ),
-        (CheckLowered(), Tidy(), PrivateStarts()),
+def pipeline(profile: Profile = "current") -> tuple[Pass, ...]:
+    """The passes in order: fold, exact tiles, memory, compute, tidy."""
+    fold = (InlineLoops(), SimplifyScalars(), SeparateGenerators())
+    exact_tiles = (PeelTiles(), BoundAccesses(), NarrowTiles(), SimplifyScalars(), LowerRanges())
+    memory = (IndexScalars(), LowerMemory())
+    compute = (
+        LowerShapes(),
+        LowerReductions(),
+        LowerScans(),
+        LowerDots(),
+        LowerElementwise(plain_exp2=profile == "ktir_cpu"),
+        LowerFunction(),
+        TileScalars(),
+        PortableCasts(narrow_fptosi=profile == "ktir_cpu"),
     )
+    tidy = (CheckLowered(), Tidy(), PrivateStarts())
+    return (*fold, *exact_tiles, *memory, *compute, *tidy)
 
 
 def lower(kernel: SpyreKernel, target: SpyreTarget = SPYRE, *, profile: Profile = "current") -> Ktir:
@@ -99,7 +98,16 @@ def lower_ttir(
     *,
     profile: Profile = "current",
 ) -> Ktir:
-    """KTIR of TTIR text whose numbers are already constants; `source` serves diagnostics."""
+    """KTIR of TTIR text whose numbers are already constants; `source` serves diagnostics.
+
+    The module that is read and the module that is written are verified. Only if the latter is invalid is all
+    done again with a verification after every pass, which takes twice the time, to name the pass to blame.
+    """
+    job, passes = Job(name, source, grid, target), pipeline(profile)
     module = parse_ttir(text)
-    run_passes(module, Job(name, source, grid, target), pipeline(profile))
+    try:
+        run_passes(module, job, passes)
+    except PassError:
+        run_passes(parse_ttir(text), job, passes, verify_each=True)
+        raise
     return Ktir(name, print_module(module))

@@ -1,4 +1,4 @@
-"""Runs passes over one module, verifying in between."""
+"""Runs passes over one module, and verifies it."""
 
 from __future__ import annotations
 
@@ -37,19 +37,15 @@ class Pass(Protocol):
         """Rewrite `module`."""
 
 
-def run_passes(
-    module: ModuleOp, job: Job, stages: Sequence[Sequence[Pass]], *, verify_each: bool = False
-) -> None:
-    """Apply the passes of every stage in order.
+def run_passes(module: ModuleOp, job: Job, passes: Sequence[Pass], *, verify_each: bool = False) -> None:
+    """Apply the passes in order, then verify the module; with `verify_each`, after every pass.
 
-    The module is verified after every stage; with `verify_each`, which takes twice the time, after every
-    pass. Raises PassError, or a refusal of a pass.
+    Raises PassError, which blames the last pass that ran, or a refusal of a pass.
     """
-    for stage in stages:
-        for step in stage:
-            step.apply(module, job)
-            if verify_each or step is stage[-1]:
-                _verify(module, job, step)
+    for step in passes:
+        step.apply(module, job)
+        if verify_each or step is passes[-1]:
+            _verify(module, job, step)
 
 
 def _verify(module: ModuleOp, job: Job, step: Pass) -> None:

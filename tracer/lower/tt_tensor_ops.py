@@ -1,11 +1,9 @@
-"""Operations of the `tt` dialect on tensors, in the syntax that Triton prints."""
+"""Operations of the `tt` dialect on tensors."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
-
-from xdsl.dialects.builtin import StringAttr, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -18,38 +16,15 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
 from xdsl.traits import IsTerminator, Pure
 
 
 class _CastOp(IRDLOperation):
-    """One operand, one result, `%x {attributes} : T -> U`; words after the operand are attributes."""
+    """One operand, one result."""
 
     source = operand_def(AnyAttr())
     result = result_def(AnyAttr())
     traits = traits_def(Pure())
-    WORDS: ClassVar[tuple[str, ...]] = ()
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Read the form after the operation\'s name."""
-        source = parser.parse_unresolved_operand()
-        attributes: dict[str, Attribute] = {}
-        while True:
-            parser.parse_optional_punctuation(",")
-            word = next((w for w in cls.WORDS if parser.parse_optional_keyword(w)), None)
-            if word is None:
-                break
-            value = parser.parse_identifier() if parser.parse_optional_punctuation("=") else ""
-            attributes[word] = StringAttr(value)
-        attributes |= parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        kind = parser.parse_type()
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
-        return cls.build(
-            operands=[parser.resolve_operand(source, kind)], result_types=[result], attributes=attributes
-        )
 
 
 @irdl_op_definition
@@ -78,7 +53,6 @@ class ReshapeOp(_CastOp):
     """`tt.reshape`."""
 
     name = "tt.reshape"
-    WORDS: ClassVar[tuple[str, ...]] = ("allow_reorder", "efficient_layout")
 
 
 @irdl_op_definition
@@ -97,10 +71,9 @@ class BitcastOp(_CastOp):
 
 @irdl_op_definition
 class FpToFpOp(_CastOp):
-    """`tt.fp_to_fp`."""
+    """`tt.fp_to_fp`, which may say its `rounding`."""
 
     name = "tt.fp_to_fp"
-    WORDS: ClassVar[tuple[str, ...]] = ("rounding",)
 
 
 @irdl_op_definition
@@ -112,47 +85,18 @@ class UnsplatOp(IRDLOperation):
     result = result_def(AnyAttr())
     traits = traits_def(Pure())
 
-    @classmethod
-    def parse(cls, parser: Parser) -> UnsplatOp:
-        """Read the form after the operation\'s name."""
-        source = parser.parse_unresolved_operand()
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        kind = parser.parse_type()
-        assert isinstance(kind, TensorType)
-        return cls.build(operands=[parser.resolve_operand(source, kind)], result_types=[kind.element_type])
-
 
 class _SameTypeOp(IRDLOperation):
-    """`%a, %b, word = value : T`: operands and result have one type."""
+    """Operands and result have one type."""
 
     sources = var_operand_def()
     result = result_def(AnyAttr())
     traits = traits_def(Pure())
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Read the form after the operation\'s name."""
-        operands = [parser.parse_unresolved_operand()]
-        attributes: dict[str, Attribute] = {}
-        while parser.parse_optional_punctuation(","):
-            operand = parser.parse_optional_unresolved_operand()
-            if operand is not None:
-                operands.append(operand)
-                continue
-            word = parser.parse_identifier()
-            parser.parse_punctuation("=")
-            attributes[word] = StringAttr(parser.parse_identifier())
-        attributes |= parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        kind = parser.parse_type()
-        values = [parser.resolve_operand(o, kind) for o in operands]
-        return cls.build(operands=[values], result_types=[kind], attributes=attributes)
-
 
 @irdl_op_definition
 class ClampFOp(_SameTypeOp):
-    """`tt.clampf %x, %min, %max, propagateNan = none|all`."""
+    """`tt.clampf %x, %min, %max`, where `propagateNan` is `none` or `all`."""
 
     name = "tt.clampf"
 
@@ -180,12 +124,11 @@ class MulhiUIOp(_SameTypeOp):
 
 @irdl_op_definition
 class MakeRangeOp(IRDLOperation):
-    """`tt.make_range {start, end}`."""
+    """`tt.make_range {start, end}`: start, start + 1, ... end - 1."""
 
     name = "tt.make_range"
     result = result_def(TensorType)
     traits = traits_def(Pure())
-    assembly_format = "attr-dict `:` type($result)"
 
 
 @irdl_op_definition
@@ -199,28 +142,6 @@ class DotOp(IRDLOperation):
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
-    @classmethod
-    def parse(cls, parser: Parser) -> DotOp:
-        """Read the form after the operation\'s name."""
-        names = []
-        for _ in range(3):
-            names.append(parser.parse_unresolved_operand())
-            parser.parse_optional_punctuation(",")
-        if parser.parse_optional_keyword("inputPrecision"):
-            parser.parse_punctuation("=")
-            parser.parse_identifier()
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        a = parser.parse_type()
-        parser.parse_punctuation("*")
-        b = parser.parse_type()
-        parser.parse_punctuation("->")
-        c = parser.parse_type()
-        operands: list[SSAValue] = [
-            parser.resolve_operand(n, t) for n, t in zip(names, (a, b, c), strict=True)
-        ]
-        return cls.build(operands=operands, result_types=[c])
-
 
 @irdl_op_definition
 class JoinOp(IRDLOperation):
@@ -232,20 +153,6 @@ class JoinOp(IRDLOperation):
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
-    @classmethod
-    def parse(cls, parser: Parser) -> JoinOp:
-        """Read the form after the operation\'s name."""
-        lhs = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        rhs = parser.parse_unresolved_operand()
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        kind = parser.parse_type()
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
-        operands = [parser.resolve_operand(lhs, kind), parser.resolve_operand(rhs, kind)]
-        return cls.build(operands=operands, result_types=[result])
-
 
 @irdl_op_definition
 class ExternElementwiseOp(IRDLOperation):
@@ -255,13 +162,11 @@ class ExternElementwiseOp(IRDLOperation):
     sources = var_operand_def()
     result = result_def(AnyAttr())
     traits = traits_def(Pure())
-    assembly_format = "$sources attr-dict `:` functional-type($sources, $result)"
 
 
 class _CombinerReturnOp(IRDLOperation):
     arguments = var_operand_def()
     traits = traits_def(IsTerminator())
-    assembly_format = "$arguments attr-dict `:` type($arguments)"
 
 
 @irdl_op_definition

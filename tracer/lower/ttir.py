@@ -10,6 +10,7 @@ import ast
 import functools
 import hashlib
 import linecache
+import math
 import re
 import textwrap
 import threading
@@ -63,8 +64,8 @@ def generate_ttir(source: str, name: str, signature: Mapping[str, str], constant
     """TTIR of the `@triton.jit` function `name` in `source`.
 
     `signature` maps every parameter to its Triton type (`*fp16`, `i32`, `constexpr`); those in
-    `constants` are specialised to their values. `source` may lack its imports; `triton`, `tl` and `math`
-    are there. Raises SourceRejectedError and InterpretedTritonError.
+    `constants` are specialised to their values. `source` may lack its imports; `triton`, `tl`, `libdevice`
+    and `math` are there. Raises SourceRejectedError and InterpretedTritonError.
     """
     with _LOCK:
         filename = _register(source)
@@ -96,12 +97,18 @@ def _register(source: str) -> str:
 def _jit_function(source: str, name: str, filename: str) -> Any:
     import triton
     import triton.language as tl
+    from triton.language.extra import libdevice
     from triton.runtime.jit import JITFunction
 
     if not isinstance(tl.sum, JITFunction):
         raise InterpretedTritonError(op=name)
-    namespace: dict[str, Any] = {"triton": triton, "tl": tl, "__name__": "tracer_kernel"}
-    exec("import math\nfrom triton.language.extra import libdevice", namespace)
+    namespace = {
+        "triton": triton,
+        "tl": tl,
+        "math": math,
+        "libdevice": libdevice,
+        "__name__": "tracer_kernel",
+    }
     try:
         exec(compile(source, filename, "exec"), namespace)
     except Exception as error:

@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.analysis.scalars import Scalars, Values, constant_of
+from tracer.lower.edit import operations
 from tracer.lower.errors import InexactTileError
 from tracer.lower.manager import Job
 from tracer.lower.tt_dialect import source_line
@@ -29,7 +30,7 @@ class Lanes:
 
 def accesses(root: Operation) -> list[Access]:
     """Loads and stores inside an op, in order."""
-    return [op for op in root.walk() if isinstance(op, Access)]
+    return [op for op in operations(root) if isinstance(op, Access)]
 
 
 def extents(access: Access, job: Job) -> tuple[int, ...]:
@@ -100,7 +101,7 @@ def edges(root: Operation, scalars: Scalars, job: Job) -> list[Edge]:
                     raise inexact(access, job, f"a block of {block} at an offset that depends on data")
                 continue
             here = scalars.at([offset], access)
-            if here is not None and np.unique(lane_codes(here[0], block, extent)).size <= 1:
+            if here is not None and len(set(lane_codes(here[0], block, extent).tolist())) <= 1:
                 continue
             found.append(Edge(access, offset, Values(values.axes, lane_codes(values.data, block, extent))))
     return found
@@ -114,14 +115,14 @@ def lanes_at(access: Access, scalars: Scalars, job: Job) -> tuple[Lanes, ...] | 
         if values is None:
             found.append(Lanes(0, 1))
             continue
-        codes = np.unique(lane_codes(values[0], block, extent))
-        if codes.size == 0:
+        codes = set(lane_codes(values[0], block, extent).tolist())
+        if not codes:
             return None
-        if codes.size > 1:
+        if len(codes) > 1:
             raise inexact(
-                access, job, f"a block of {block} fits a view of {extent} in {codes.size} different ways"
+                access, job, f"a block of {block} fits a view of {extent} in {len(codes)} different ways"
             )
-        found.append(decode(int(codes[0]), block))
+        found.append(decode(codes.pop(), block))
     return tuple(found)
 
 

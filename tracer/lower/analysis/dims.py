@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, Tensor
 from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.analysis.accesses import Access, block_shape
-from tracer.lower.edit import shape_of
+from tracer.lower.edit import operations, shape_of
 from tracer.lower.tt_ops import (
     BroadcastOp,
     DescriptorLoadOp,
@@ -108,7 +108,7 @@ def integer(attribute: object) -> int:
 def classify(root: Operation) -> DimClasses:
     """The classes of everything inside `root`."""
     classes = DimClasses()
-    for op in root.walk():
+    for op in operations(root):
         _relate(op, classes)
     return classes
 

@@ -94,6 +94,8 @@ class Scalars:
         known = [part for part in parts if part is not None]
         if len(known) != len(parts):
             return None
+        if len(known) == 1 and not guards:
+            return [known[0].data.ravel()]
         joined = join([*known, *guards])
         if joined is None:
             return None

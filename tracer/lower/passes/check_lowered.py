@@ -8,6 +8,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from tracer.ktir.dialect import DIALECTS
+from tracer.lower.edit import operations
 from tracer.lower.errors import UnsupportedOpsError
 from tracer.lower.manager import Job
 from tracer.lower.tt_dialect import describe_offenders, source_line
@@ -23,7 +24,7 @@ class CheckLowered:
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Change nothing."""
         offenders: dict[str, list[int]] = {}
-        for op in module.walk():
+        for op in operations(module):
             if op.name.split(".")[0] not in DIALECTS and not isinstance(op, ReduceReturnOp | ScanReturnOp):
                 offenders.setdefault(op.name, []).append(source_line(op))
         if offenders:

@@ -13,7 +13,7 @@ from tracer.ktir.arith_ops import CmpiOp
 from tracer.ktir.dialect import GetComputeTileIdOp
 from tracer.lower.analysis.scalars import Scalars, constant_of
 from tracer.lower.build import ARITH, INDEX, index_cast
-from tracer.lower.edit import Emitter, element_type, erase, replace, retype
+from tracer.lower.edit import Emitter, element_type, erase, operations, replace, retype
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import DescriptorLoadOp, DescriptorStoreOp, GetProgramIdOp
 
@@ -42,7 +42,7 @@ class IndexScalars:
         """Rewrite in place."""
         _unsigned_division(module, job)
         original = _Converted({}, {})
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, GetProgramIdOp):
                 tile = GetComputeTileIdOp(1)
                 emitter = Emitter(op)
@@ -61,7 +61,7 @@ class IndexScalars:
                 _convert_cast(op, original)
             elif isinstance(op, CmpiOp) and any(o in original for o in op.operands):
                 _convert_operands(op, list(range(2)), original)
-        for op in list(module.walk()):
+        for op in operations(module):
             _restore(op, original)
 
 
@@ -97,7 +97,7 @@ def _scalar(op: Operation) -> bool:
 def _unsigned_division(module: ModuleOp, job: Job) -> None:
     """Division of what is never negative; the public simulator divides exactly only there."""
     scalars = Scalars(job.grid)
-    for op in list(module.walk()):
+    for op in operations(module):
         if op.name in _UNSIGNED and _scalar(op):
             bounds = [scalars.bounds(o, op) for o in op.operands]
             if all(b is not None and b[0] >= 0 for b in bounds):
@@ -136,11 +136,8 @@ def _convert_operands(op: Operation, positions: list[int], original: _Converted)
 
 def _restore(op: Operation, original: _Converted) -> None:
     """Give users that want the integer a cast of it, and accesses their coordinates as `index`."""
-    wants_index: tuple[int, ...] = ()
-    if isinstance(op, DescriptorLoadOp):
-        wants_index = tuple(range(1, len(op.operands)))
-    elif isinstance(op, DescriptorStoreOp):
-        wants_index = tuple(range(2, len(op.operands)))
+    coordinates = op.indices if isinstance(op, DescriptorLoadOp | DescriptorStoreOp) else ()
+    wants_index = range(1, 1 + len(coordinates))
     for position, value in enumerate(op.operands):
         if position in wants_index:
             op.operands[position] = original.index(Emitter(op), value)

@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.edit import inline_block, replace
+from tracer.lower.edit import inline_block, operations, replace
 from tracer.lower.manager import Job
 
 
@@ -22,7 +22,7 @@ class InlineLoops:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place, outermost loops first."""
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, scf.ForOp):
                 inline_loop(op, job.grid)
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from tracer.ktir.dialect import BatchMatmulOp, MatmulOp
-from tracer.lower.edit import Emitter, shape_of
+from tracer.lower.edit import Emitter, operations, shape_of
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import DotOp
 
@@ -21,7 +21,7 @@ class LowerDots:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, DotOp):
                 emitter = Emitter(op)
                 kind = BatchMatmulOp if len(shape_of(op.a)) == 3 else MatmulOp

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tracer.ktir.arith_ops import CASTS
 from tracer.lower.build import cast
-from tracer.lower.edit import Emitter, element_type, shape_of, splat_constant, with_shape
+from tracer.lower.edit import Emitter, element_type, operations, shape_of, splat_constant, with_shape
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import (
     BitcastOp,
@@ -77,7 +77,7 @@ class LowerElementwise:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for op in list(module.walk()):
+        for op in operations(module):
             rule = _RULES.get(type(op))
             if rule is not None:
                 rule(op, Emitter(op))

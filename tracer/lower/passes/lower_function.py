@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, UnrealizedConversionCastOp, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Region
 
 from tracer.lower.build import INDEX
-from tracer.lower.edit import erase, retype
+from tracer.lower.edit import erase, operations, retype
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import FuncOp, ReturnOp
 
 
 @dataclass(frozen=True)
 class LowerFunction:
-    """Signature, grid and return; pointer casts left by other passes go."""
+    """Signature, grid and return."""
 
     name: ClassVar[str] = "lower-function"
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for function in [op for op in module.walk() if isinstance(op, FuncOp)]:
+        for function in [op for op in operations(module) if isinstance(op, FuncOp)]:
             _convert(function, job)
 
 
@@ -31,10 +31,6 @@ def _convert(function: FuncOp, job: Job) -> None:
     body = function.body
     for argument in body.block.args:
         retype(argument, INDEX)
-    for op in list(function.walk()):
-        if isinstance(op, UnrealizedConversionCastOp) and op.results[0].type == INDEX:
-            op.results[0].replace_all_uses_with(op.operands[0])
-            erase(op)
     for op in list(body.block.ops):
         if isinstance(op, ReturnOp):
             body.block.insert_op_before(func.ReturnOp(), op)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerType, MemRefType, ModuleOp, TensorType, UnrealizedConversionCastOp
+from xdsl.dialects.builtin import IntegerType, MemRefType, ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from tracer.ktir.dialect import ConstructAccessTileOp, ConstructMemoryViewOp, LoadOp, MemorySpaceAttr, StoreOp
@@ -13,7 +13,7 @@ from tracer.lower.analysis.accesses import Access, accesses, extents, inexact
 from tracer.lower.analysis.dims import access_dims
 from tracer.lower.analysis.scalars import constant_of
 from tracer.lower.build import INDEX, insert, reshaped, slice_of
-from tracer.lower.edit import Emitter, erase, shape_of, with_shape
+from tracer.lower.edit import Emitter, erase, operations, retype, shape_of, with_shape
 from tracer.lower.manager import Job
 from tracer.lower.passes.bound_accesses import lanes_of
 from tracer.lower.tt_ops import DescriptorLoadOp, MakeTensorDescriptorOp
@@ -39,7 +39,7 @@ class LowerMemory:
                 _load(access, view)
             else:
                 _store(access, view)
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, MakeTensorDescriptorOp) and not op.descriptor.first_use:
                 erase(op)
 
@@ -53,11 +53,10 @@ def _view(descriptor: MakeTensorDescriptorOp, access: Access, job: Job) -> SSAVa
     assert isinstance(kind, DescriptorType)
     assert isinstance(kind.block, TensorType)
     memory = MemRefType(signless(kind.block.element_type), list(sizes))
-    emitter = Emitter(descriptor)
-    base = emitter.emit(UnrealizedConversionCastOp.get([descriptor.base], [INDEX]))
     known = [stride for stride in strides if stride is not None]
-    return emitter.emit(
-        ConstructMemoryViewOp(base, list(sizes), known, memory, MemorySpaceAttr("global")),
+    retype(descriptor.base, INDEX)
+    return Emitter(descriptor).emit(
+        ConstructMemoryViewOp(descriptor.base, list(sizes), known, memory, MemorySpaceAttr("global")),
         descriptor.descriptor.name_hint,
     )
 

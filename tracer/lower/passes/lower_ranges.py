@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tracer.lower.analysis.lanes import LaneBounds
 from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.build import broadcast, reshaped, slice_of
-from tracer.lower.edit import Emitter, dense_constant, is_pure, shape_of, with_shape
+from tracer.lower.edit import Emitter, dense_constant, is_pure, operations, shape_of, with_shape
 from tracer.lower.manager import Job
 
 _LONG = 1024
@@ -32,7 +32,7 @@ class LowerRanges:
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
         bounds = LaneBounds(Scalars(job.grid))
-        for op in list(module.walk()):
+        for op in operations(module):
             if len(op.results) == 1 and not isinstance(op, arith.ConstantOp) and is_pure(op):
                 _fold(op, bounds)
 

@@ -14,7 +14,7 @@ from tracer.lower.analysis.combiners import Combiner, recognise
 from tracer.lower.analysis.dims import integer
 from tracer.lower.analysis.padding import identity
 from tracer.lower.build import ARITH, broadcast, insert, only_element, reduce, reshaped
-from tracer.lower.edit import Emitter, element_type, shape_of, with_shape
+from tracer.lower.edit import Emitter, element_type, operations, shape_of, with_shape
 from tracer.lower.lift import along, lift, liftable
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import ReduceOp
@@ -28,7 +28,7 @@ class LowerReductions:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for op in list(module.walk()):
+        for op in operations(module):
             if not isinstance(op, ReduceOp):
                 continue
             combiner = recognise(op.combiner.block)

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tracer.lower.analysis.dims import integer
 from tracer.lower.build import insert
-from tracer.lower.edit import Emitter, shape_of
+from tracer.lower.edit import Emitter, operations, shape_of
 from tracer.lower.lift import along, lift, liftable
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import ScanOp
@@ -27,7 +27,7 @@ class LowerScans:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, ScanOp) and liftable(op.combiner.block):
                 _scan(op)
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from tracer.lower.analysis.dims import integers
 from tracer.lower.build import broadcast, insert, only_element, reshaped, splat, transposed
-from tracer.lower.edit import Emitter, shape_of
+from tracer.lower.edit import Emitter, operations, shape_of
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import (
     BroadcastOp,
@@ -32,7 +32,7 @@ class LowerShapes:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for op in list(module.walk()):
+        for op in operations(module):
             rule = _RULES.get(type(op))
             if rule is not None:
                 rule(op, Emitter(op))

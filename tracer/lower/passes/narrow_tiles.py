@@ -21,7 +21,16 @@ from tracer.lower.analysis.dims import Dim, DimClasses, Regroup, access_dims, cl
 from tracer.lower.analysis.lanes import LaneBounds
 from tracer.lower.analysis.padding import Padding, identity
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.edit import Emitter, element_type, retype, shape_of, splat_constant, splat_value, with_shape
+from tracer.lower.edit import (
+    Emitter,
+    element_type,
+    operations,
+    retype,
+    shape_of,
+    splat_constant,
+    splat_value,
+    with_shape,
+)
 from tracer.lower.errors import PaddedReductionError
 from tracer.lower.manager import Job
 from tracer.lower.passes.bound_accesses import lanes_of
@@ -41,9 +50,9 @@ class NarrowTiles:
         plan.settle(module)
         bounds = LaneBounds(Scalars(job.grid))
         padding = Padding(plan.classes, bounds, plan.extent)
-        for op in module.walk():
+        for op in operations(module):
             _check(op, plan, padding, job)
-        folds = [op for op in module.walk() if isinstance(op, SelectOp)]
+        folds = [op for op in operations(module) if isinstance(op, SelectOp)]
         truths = [_mask_truth(op, padding) for op in folds]
         _retype(module, plan)
         for op, truth in zip(folds, truths, strict=True):
@@ -178,7 +187,7 @@ def _mask_truth(op: SelectOp, padding: Padding) -> bool | None:
 
 def _retype(module: ModuleOp, plan: _Extents) -> None:
     changes: list[tuple[SSAValue, list[int]]] = []
-    for op in module.walk():
+    for op in operations(module):
         values = [
             *op.results,
             *(arg for region in op.regions for block in region.blocks for arg in block.args),

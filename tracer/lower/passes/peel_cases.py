@@ -16,7 +16,7 @@ from xdsl.traits import IsTerminator
 from tracer.ktir.arith_ops import CmpiOp
 from tracer.lower.analysis.accesses import Edge, block_shape, distinct, extents, inexact, lane_codes
 from tracer.lower.analysis.scalars import Scalars
-from tracer.lower.edit import Emitter, clone_ops, erase, is_pure
+from tracer.lower.edit import Emitter, clone_ops, erase, is_pure, operations
 from tracer.lower.manager import Job
 
 _MAX_CASES = 16
@@ -95,7 +95,7 @@ def _clusters(block: Block, front: set[Operation]) -> list[list[Operation]]:
     position = {op: index for index, op in enumerate(ops)}
     start = list(range(len(ops)))
     for index, op in enumerate(ops):
-        for inner in op.walk():
+        for inner in operations(op):
             for operand in inner.operands:
                 source = _ancestor_in(operand.owner, block)
                 if source in position and position[source] < start[index]:

@@ -20,7 +20,7 @@ from xdsl.ir import Block, Region, SSAValue
 from tracer.ktir.arith_ops import CmpiOp
 from tracer.lower.analysis.accesses import Edge, edges, inexact
 from tracer.lower.analysis.scalars import Scalars, constant_of
-from tracer.lower.edit import Emitter, erase, inline_block, replace
+from tracer.lower.edit import Emitter, erase, inline_block, operations, replace
 from tracer.lower.manager import Job
 from tracer.lower.passes.inline_loops import inline_loop
 from tracer.lower.passes.peel_cases import write_cases
@@ -37,8 +37,8 @@ class PeelTiles:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place, innermost loops first. Raises InexactTileError."""
-        for function in [op for op in module.walk() if isinstance(op, FuncOp)]:
-            for loop in reversed([op for op in function.walk() if isinstance(op, scf.ForOp)]):
+        for function in [op for op in operations(module) if isinstance(op, FuncOp)]:
+            for loop in reversed([op for op in operations(function) if isinstance(op, scf.ForOp)]):
                 _peel_loop(loop, job)
             scalars = Scalars(job.grid)
             if found := edges(function, scalars, job):

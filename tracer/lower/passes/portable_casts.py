@@ -29,7 +29,7 @@ from xdsl.ir.affine import AffineMap
 from tracer.ktir.arith_ops import CASTS, CastOp
 from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.build import cast, empty
-from tracer.lower.edit import Emitter, element_type, shape_of, with_shape
+from tracer.lower.edit import Emitter, element_type, operations, shape_of, with_shape
 from tracer.lower.manager import Job
 
 
@@ -43,7 +43,7 @@ class PortableCasts:
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
         scalars = Scalars(job.grid)
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, tensor.SplatOp):
                 _splat(op, scalars)
             if isinstance(op, CastOp) and isinstance(op.result.type, TensorType):

@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tracer.lower.edit import Emitter, erase
+from tracer.lower.edit import Emitter, erase, operations
 from tracer.lower.manager import Job
 
 
@@ -26,7 +26,7 @@ class PrivateStarts:
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
         shared: dict[SSAValue, arith.ConstantOp] = {}
-        for op in list(module.walk()):
+        for op in operations(module):
             if op.name != "linalg.reduce":
                 continue
             inputs = len(op.operands) // 2

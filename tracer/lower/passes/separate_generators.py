@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tracer.lower.edit import is_pure
+from tracer.lower.edit import is_pure, operations
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import BroadcastOp, ExpandDimsOp, MakeRangeOp, SplatOp
 
@@ -30,7 +30,7 @@ class SeparateGenerators:
         """Rewrite in place, users before what they use."""
         generated: set[SSAValue] = set()
         candidates = []
-        for op in module.walk():
+        for op in operations(module):
             if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
                 continue
             if _is_generator(op, generated):

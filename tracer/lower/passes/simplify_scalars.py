@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.analysis.scalars import Scalars, constant_of
-from tracer.lower.edit import Emitter, erase, is_pure
+from tracer.lower.edit import Emitter, erase, is_pure, operations
 from tracer.lower.manager import Job
 
 
@@ -23,7 +23,7 @@ class SimplifyScalars:
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
         scalars = Scalars(job.grid)
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, arith.ConstantOp) or not _is_integer_op(op):
                 continue
             _simplify(op, scalars)
@@ -33,9 +33,9 @@ class SimplifyScalars:
 def _is_integer_op(op: Operation) -> bool:
     return (
         len(op.results) == 1
-        and is_pure(op)
-        and not op.regions
         and isinstance(op.results[0].type, IntegerType | IndexType)
+        and not op.regions
+        and is_pure(op)
     )
 
 
@@ -79,6 +79,6 @@ def _unchanged(op: Operation, scalars: Scalars) -> SSAValue | None:
 
 def remove_dead(module: ModuleOp) -> None:
     """Erase pure operations that nobody uses."""
-    for op in reversed(list(module.walk())):
+    for op in reversed(operations(module)):
         if op.results and is_pure(op) and not any(r.first_use for r in op.results):
             erase(op)

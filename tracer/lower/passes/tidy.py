@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation
 
 from tracer.ktir.dialect import ConstructMemoryViewOp, GetComputeTileIdOp
-from tracer.lower.edit import erase
+from tracer.lower.edit import erase, operations
 from tracer.lower.manager import Job
 
 _PURE = ("arith", "math", "tensor", "linalg")
@@ -30,7 +30,7 @@ class Tidy:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for function in [op for op in module.walk() if isinstance(op, func.FuncOp)]:
+        for function in [op for op in operations(module) if isinstance(op, func.FuncOp)]:
             _hoist(function)
             _merge(function.body.block, {})
             _sweep(function)
@@ -47,7 +47,7 @@ def is_pure(op: Operation) -> bool:
 def _hoist(function: func.FuncOp) -> None:
     """Constants first (integers in order), then the tile id and the views, in order of appearance."""
     block = function.body.block
-    found = [op for op in function.walk() if isinstance(op, _HOISTED)]
+    found = [op for op in operations(function) if isinstance(op, _HOISTED)]
     constants = [op for op in found if isinstance(op, arith.ConstantOp)]
     integers = sorted((op for op in constants if isinstance(op.value, IntegerAttr)), key=_order)
     for op in integers:
@@ -67,13 +67,17 @@ def _hoist(function: func.FuncOp) -> None:
 
 def _order(op: arith.ConstantOp) -> tuple[str, int]:
     assert isinstance(op.value, IntegerAttr)
-    return str(op.result.type), op.value.value.data
+    return _type_name(op), op.value.value.data
+
+
+def _type_name(op: arith.ConstantOp) -> str:
+    kind = op.result.type
+    return f"i{kind.width.data}" if isinstance(kind, IntegerType) else "index"
 
 
 def _rename(op: arith.ConstantOp) -> None:
-    assert isinstance(op.value, IntegerAttr)
-    value = op.value.value.data
-    suffix = "" if str(op.result.type) == "index" else f"_{op.result.type}"
+    kind, value = _order(op)
+    suffix = "" if kind == "index" else f"_{kind}"
     op.result.name_hint = f"c{value}{suffix}" if value >= 0 else f"cm{-value}{suffix}"
 
 
@@ -113,7 +117,7 @@ def _sweep(function: func.FuncOp) -> None:
 
 def _movable(function: func.FuncOp) -> Iterable[Operation]:
     """Operations that may vanish when unused: pure ones and reads."""
-    for op in function.walk():
+    for op in operations(function):
         parent = op.parent_op()
         if parent is not None and parent is not function and is_pure(parent):
             continue

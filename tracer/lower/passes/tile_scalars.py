@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import AnyFloat, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tracer.lower.build import broadcast, only_element, reshaped
-from tracer.lower.edit import Emitter, retype, shape_of, splat_value, with_shape
+from tracer.lower.edit import Emitter, operations, retype, shape_of, splat_value, with_shape
 from tracer.lower.manager import Job
 
 
@@ -26,7 +26,7 @@ class TileScalars:
 
     def apply(self, module: ModuleOp, job: Job) -> None:
         """Rewrite in place."""
-        for op in list(module.walk()):
+        for op in operations(module):
             if isinstance(op, tensor.SplatOp) and isinstance(op.input.owner, tensor.ExtractOp):
                 _spread(op, op.input.owner)
             elif _is_scalar_arithmetic(op):
