@@ -185,3 +185,24 @@ def test_bounds_of_a_range_may_be_tensors_of_known_value() -> None:
 
     (call,) = [op.call for op in record(run) if op.call.name == "torch.arange"]
     assert (call.args, call.tensors) == ((3, 5), ())
+
+
+def test_an_item_changed_in_place_is_one_op_and_no_copy_onto_itself() -> None:
+    def halve(x: torch.Tensor) -> None:
+        x[..., 0] *= 0.5
+
+    ops = record(halve, (4, 2))
+    assert [(op.call.name, op.kind, op.refusal) for op in ops] == [
+        ("torch.Tensor.__getitem__", "view", None),
+        ("torch.Tensor.mul_", "compute", None),
+        ("torch.Tensor.__setitem__", "view", None),
+    ]
+
+
+def test_a_copy_between_overlapping_parts_is_refused() -> None:
+    def shift(x: torch.Tensor) -> None:
+        x[1:] = x[:-1]
+
+    (copy,) = [op for op in record(shift, (4, 2)) if op.call.name == "torch.Tensor.__setitem__"]
+    assert copy.kind == "compute"
+    assert copy.refusal is not None and copy.refusal.code == "HV111"

@@ -128,11 +128,12 @@ class Recorder(TorchFunctionMode):
         aliased = all(
             t.numel() == 0 or (is_strided(t) and t.untyped_storage()._cdata in storages) for t in outputs
         )
-        kind: Kind = "view" if aliased and not written else "compute"
+        changed = written and not _assigns_itself(func, args)
+        kind: Kind = "view" if aliased and not changed else "compute"
         if by_value or self._needs_value(func, args, kwargs, inputs):
             args, kwargs = self._with_numbers(func, args, kwargs)
         layouts = {id(t): layout for t, layout in zip(inputs, before, strict=True)}
-        refusal = OverlappingArguments() if written and overlapping(inputs, before) else None
+        refusal = OverlappingArguments() if changed and overlapping(inputs, before) else None
         self._note(func, args, kwargs, layouts, kind, refusal)
         return result
 
@@ -204,6 +205,20 @@ class Recorder(TorchFunctionMode):
         chosen, packed = self._canonical[key]
         described = (call.args[0], tuple(call.args[1:])) if packed else call.args
         return OpCall(chosen, call.tensors, described, call.kwargs)
+
+
+def _assigns_itself(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether `x[i] = y` where y is x[i] itself: that is how Python ends `x[i] += z`, and nothing changes."""
+    if func is not torch.Tensor.__setitem__ or not isinstance(args[2], torch.Tensor):
+        return False
+    target, index, value = args
+    if not (is_strided(target) and is_strided(value)):
+        return False
+    if target.untyped_storage()._cdata != value.untyped_storage()._cdata:
+        return False
+    place = target[index]
+    same_storage = place.untyped_storage()._cdata == value.untyped_storage()._cdata
+    return same_storage and layout_of(place) == layout_of(value)
 
 
 def _accepts(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, bool] | None:
