@@ -50,7 +50,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 INTERRUPTED_BY_PARSER = 130
 """What the option parser makes of a Ctrl-C."""
 
-USAGE_CODES = ("HV101", "HV102", "HV103", "HV104", "HV107", "HV108", "HV5", "HV9")
+USAGE_CODES = ("HV101", "HV102", "HV103", "HV104", "HV107", "HV108", "HV112", "HV114", "HV5", "HV9")
 """Refusals that concern what the user gave; others mean that nothing could be harvested."""
 
 EPILOG = """Examples:
@@ -96,7 +96,9 @@ def harvest(
     phases: Annotated[
         str | None,
         typer.Option(
-            help="Phases to trace, separated by commas: prefill, decode, forward.", show_default="all"
+            help="Phases to trace, separated by commas: prefill and decode of a model that generates, forward"
+            " of another, and nested models that these do not reach by the names of their modules.",
+            show_default="all",
         ),
     ] = None,
     layers: Annotated[int | None, typer.Option(min=1, help="Keep only the first N layers.")] = None,
@@ -123,12 +125,12 @@ def harvest(
     if context.invoked_subcommand is not None:
         return
     if not model:
-        raise typer.BadParameter("it is missing.", context, param_hint="--model")
+        raise UsageError("option --model is missing; it says what to harvest", context)
     wanted = None
     if phases is not None:
         wanted = tuple(dict.fromkeys(phase.strip() for phase in phases.split(",") if phase.strip()))
         if not wanted:
-            raise typer.BadParameter("it names none.", context, param_hint="--phases")
+            raise typer.BadParameter("it names none", context, param_hint="--phases")
     from tracer.pipeline import Options
 
     options = Options(
@@ -152,9 +154,10 @@ def harvest(
 def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool) -> int:
     from rich.console import Console
 
-    from tracer import report
     from tracer.pipeline import harvest_model
     from tracer.report.progress import ProgressPrinter
+    from tracer.report.summary import as_json as summary_json
+    from tracer.report.summary import table, tracebacks
 
     # A request to end is as good as Ctrl-C: what is finished is kept.
     signal.signal(signal.SIGTERM, _interrupt)
@@ -171,18 +174,16 @@ def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool)
                 continue
             reports.append(done)
             codes.append(_code(done))
+            progress.finished(done.results)
             if _debug():
-                for result in done.results:
-                    if result.trace:
-                        errors.print(
-                            f"{result.name}\n{result.trace}", markup=False, highlight=False, soft_wrap=True
-                        )
+                for text in tracebacks(done):
+                    errors.print(text, markup=False, highlight=False, soft_wrap=True)
             if as_json:
-                typer.echo(json.dumps(report.as_json(done)))
+                typer.echo(json.dumps(summary_json(done)))
             if done.interrupted:
                 break
     if reports and not quiet and not as_json:
-        Console().print(report.table(reports))
+        Console().print(table(reports))
     return _worst(codes)
 
 
@@ -213,6 +214,16 @@ def _refuse(error: HarvestError) -> int:
     return Exit.USAGE if error.code.startswith(USAGE_CODES) else Exit.NOTHING
 
 
+def _usage(error: Exception) -> HarvestError:
+    """What the option parser says, as one sentence with a code."""
+    from tracer.report.errors import WrongCommandLine
+
+    said = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "harvest"
+    return WrongCommandLine(detail=said.replace("Value error, ", ""), command=command)
+
+
 def _debug() -> bool:
     return os.environ.get("HARVEST_DEBUG", "") not in ("", "0")
 
@@ -237,6 +248,13 @@ class Pipeline(StrEnum):
     SERIAL = "serial"
     OVERLAPPED = "overlapped"
     OVERLAPPED_3WAY = "overlapped_3way"
+
+
+class Mode(StrEnum):
+    """Whose arithmetic and whose costs."""
+
+    STRICT = "strict"
+    KTIR_CPU = "ktir_cpu"
 
 
 class Part(StrEnum):
@@ -274,11 +292,12 @@ def lower(
     """Lower the Triton kernels of a folder again and print their KTIR."""
     from tracer.emit.read_folder import read_kernels
     from tracer.lower import lower as lower_kernel
+    from tracer.report.show import kernel_folder
     from tracer.target import SPYRE
 
-    kernels = {found.name: found for found in read_kernels(file if file.is_dir() else file.parent)}
+    kernels = {found.name: found for found in read_kernels(kernel_folder(file))}
     if kernel is not None and kernel not in kernels:
-        raise typer.BadParameter(f"choose from {', '.join(kernels)}.", param_hint="--kernel")
+        raise typer.BadParameter(f"choose from {', '.join(kernels)}", param_hint="--kernel")
     for name, found in kernels.items():
         if kernel in (None, name):
             typer.echo(lower_kernel(found, SPYRE).text, nl=False)
@@ -289,7 +308,10 @@ def lint(
     files: Annotated[list[Path], typer.Argument(help="KTIR files.")],
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
 ) -> None:
-    """Check KTIR files and say what is wrong, by file, line and column."""
+    """Check KTIR files and say what is wrong, by file, line and column.
+
+    Exit codes: 0 with nothing but warnings, 1 after an error, 4 for a wrong command line or a missing file.
+    """
     from tracer.report.run_ktir import lint as find
 
     findings = find(files)
@@ -308,23 +330,44 @@ def simulate(
     arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="f16[12,64], a number or a file.")
     ] = None,
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS=VALUE",
+            help="As --arg, for a literal element address; CORE:ADDRESS=VALUE for that core's scratchpad.",
+        ),
+    ] = None,
     cores: Annotated[int | None, typer.Option(min=1, max=32, help="Cores instead of the grid's.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of arguments that are made up.")] = 0,
-    trace: Annotated[bool, typer.Option(help="A line for every executed operation.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="A line for every executed operation.")] = False,
     latency: Annotated[bool, typer.Option("--latency", help="Cycles by the latency model.")] = False,
     pipeline: Annotated[Pipeline, typer.Option(help="What overlaps in the latency model.")] = Pipeline.SERIAL,
+    mode: Annotated[Mode, typer.Option(help="`ktir_cpu` imitates the public simulator.")] = Mode.STRICT,
     roofline: Annotated[
         Path | None, typer.Option(help="Write the roofline plot (SVG or PNG; needs matplotlib).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The outcome as JSON.")] = False,
 ) -> None:
-    """Run a KTIR file on the built-in simulator, with its sanitizer on."""
+    """Run a KTIR file on the built-in simulator, with its sanitizer on, after the checks that `lint` makes.
+
+    Exit codes: 0 with nothing but warnings, 1 after an error, 4 for a wrong command line or a missing file.
+    """
     from tracer.report.run_ktir import save_roofline
     from tracer.report.run_ktir import simulate as run
 
     wanted = pipeline.value if latency or roofline else None
-    outcome = run(file, function, arg or (), cores, seed, trace=trace, pipeline=wanted)
-    if roofline:
+    outcome = run(
+        file,
+        function,
+        arg or (),
+        cores,
+        seed,
+        memory=memory or (),
+        trace=trace,
+        pipeline=wanted,
+        mode=mode.value,
+    )
+    if roofline and outcome.latency:
         save_roofline(outcome, roofline)
     if as_json:
         typer.echo(json.dumps(outcome.to_json()))
@@ -368,8 +411,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if code == INTERRUPTED_BY_PARSER:
             raise KeyboardInterrupt
     except UsageError as error:
-        error.show()  # type: ignore[attr-defined]
-        code = Exit.USAGE
+        code = _refuse(_usage(error))
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("interrupted; run the same command again to go on.", err=True)
         code = Exit.INTERRUPTED

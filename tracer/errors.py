@@ -35,7 +35,8 @@ class HarvestError(Exception):
         where = f" {self.op}:" if self.op else ""
         line = f" (at `{self.line.strip()}`)" if self.line else ""
         advice = f" Try: {self.advice.format(**self.fields)}" if self.advice else ""
-        return f"{self.code}{where} {self.reason}{line}.{advice}"
+        said = f"{self.reason.rstrip('.')}{line}"
+        return f"{self.code}{where} {said}{'' if said.endswith('?') else '.'}{advice}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.op, self.line, self.fields)

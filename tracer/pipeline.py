@@ -6,10 +6,11 @@ so, and a second run takes up the rest. The registry is written at the end, and 
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import importlib.metadata
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from tracer.emit.folder import Change
 from tracer.emit.journal import Finished, Journal
 from tracer.emit.manifest import Entry, ModelEntry
 from tracer.emit.naming import folder_name
+from tracer.errors import HarvestError
 from tracer.harvest_op import OpResult, OpTask, harvest_op, lost
 from tracer.target import SPYRE, SpyreTarget
 
@@ -112,8 +114,8 @@ def harvest_model(
     """Harvest one model into `options.out`.
 
     Raises:
-        HarvestError: the model cannot be resolved or traced, or the output cannot be written. What happens to
-        a single op never raises; it is the op's status.
+        HarvestError: the model cannot be resolved or traced, `options.only` leaves nothing of it, or the
+        output cannot be written. What happens to a single op never raises; it is the op's status.
     """
     started = time.perf_counter()
     registry = manifest.read(options.out)
@@ -137,10 +139,9 @@ def harvest_model(
 def _trace(config: ModelConfig, options: Options) -> Trace:
     import torch
 
-    from tracer.models.errors import BadOption
     from tracer.models.trace import trace
 
-    traced = trace(
+    return trace(
         config,
         dtype=getattr(torch, DTYPES[options.dtype]),
         seq_len=options.seq_len,
@@ -149,11 +150,6 @@ def _trace(config: ModelConfig, options: Options) -> Trace:
         phases=options.phases,
         layers=options.layers,
     )
-    known = {*traced.phases, *(failure.fields["phase"] for failure in traced.failures)}
-    if unknown := [phase for phase in options.phases or () if phase not in known]:
-        detail = f"the model has {', '.join(sorted(str(phase) for phase in known))}"
-        raise BadOption(option="phases", value=unknown[0], detail=detail)
-    return traced
 
 
 class _Run:
@@ -194,6 +190,8 @@ class _Run:
         """All ops, then the registry; the registry too when the run is interrupted."""
         names = self._names(ops)
         chosen = [op for op in ops if self._wanted(names[op.call.identity])]
+        if ops and not chosen:
+            raise _unmatched(self.model, str(self.options.only), names.values())
         try:
             self._settle_without_kernel(chosen, names)
             self._make(self._tasks(chosen, names), journal)
@@ -380,6 +378,19 @@ class _Run:
 
 def _entry(op: RecordedOp, status: manifest.Status, code: str = "", reason: str = "") -> Entry:
     return Entry(status, op.call.identity, op.count, op.phases, op.modules, code=code, reason=reason)
+
+
+def _unmatched(model: str, pattern: str, names: Iterable[str]) -> HarvestError:
+    from tracer.models.errors import UnmatchedPattern
+
+    functions = {name.rpartition(".")[0] for name in names}
+    by_end = {name.rpartition(".")[2]: name for name in functions}
+    wanted = pattern.lower().strip(".*?0123456789").rpartition(".")[2]
+    close = difflib.get_close_matches(wanted, by_end, n=3, cutoff=0.6)
+    near = f"near to it: {', '.join(by_end[end] for end in close)}" if close else ""
+    if not near:
+        near = f"it calls {', '.join(sorted(by_end))}"
+    return UnmatchedPattern(model=model, pattern=pattern, near=near)
 
 
 def _version(name: str) -> str:

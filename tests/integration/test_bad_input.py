@@ -37,6 +37,16 @@ def test_a_malformed_config(harvest, tiny, tmp_path, text):
     assert not (tmp_path / "h" / "kernels.json").exists()
 
 
+@pytest.mark.parametrize("changes", [{"hidden_size": 65}, {"hidden_size": "wide"}, {"vocab_size": None}])
+def test_what_transformers_says_is_told_without_its_classes(harvest, tiny, changes):
+    configure(tiny, **changes)
+    outcome = harvest("--model", tiny, "--quiet", "--offline", "--out", "h")
+    refuse(outcome, "HV102")
+    assert "Error" not in outcome.err
+    assert "alidat" not in outcome.err
+    assert ".." not in outcome.err.replace("...", "")
+
+
 def test_a_config_that_wants_remote_code(harvest, tiny):
     configure(tiny, model_type="mine", auto_map={"AutoConfig": "configuration_mine.MineConfig"})
     refuse(harvest("--model", tiny, "--quiet", "--offline"), "HV103")

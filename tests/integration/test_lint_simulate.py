@@ -85,3 +85,36 @@ def test_a_missing_file_is_one_sentence(harvest):
         outcome = harvest(command, "no-such-file.ktir")
         assert outcome.code == 4
         assert outcome.err.startswith("HV901 ")
+
+
+def test_simulate_says_what_lint_says(harvest, file):
+    file.write_text(GOOD.replace("grid = [2]", "grid = [1]"))
+    linted, simulated = harvest("lint", file), harvest("simulate", file)
+    assert (linted.code, simulated.code) == (0, 0)
+    assert "KT302" in linted.out
+    assert linted.out in simulated.out
+    found = json.loads(harvest("simulate", file, "--json").out)["diagnostics"]
+    assert [(d["code"], d["severity"]) for d in found] == [("KT302", "warning")]
+
+
+def test_simulate_of_wrong_text_keeps_json(harvest, file):
+    file.write_text(GOOD.replace("arith.addf", "arith.addg"))
+    outcome = harvest("simulate", file, "--json")
+    assert outcome.code == 1
+    assert [d["code"] for d in json.loads(outcome.out)["diagnostics"]] == ["KT117"]
+
+
+def test_lint_leaves_literal_addresses_to_whoever_has_the_memory(harvest, file):
+    file.write_text(
+        GOOD.replace("%source: index, ", "").replace(
+            "    %c4 =", "    %source = arith.constant 64 : index\n    %c4 ="
+        )
+    )
+    assert (harvest("lint", file).code, harvest("simulate", file).code) == (0, 0)
+    assert harvest("simulate", file, "--memory", "64=f32[8]").code == 0
+    assert harvest("simulate", file, "--memory", "64=f32[4]").code == 1
+
+
+@pytest.mark.parametrize("command", ["lint", "simulate"])
+def test_help_says_the_exit_codes(harvest, command):
+    assert "Exit codes: 0 " in " ".join(harvest(command, "--help").out.split())

@@ -9,6 +9,25 @@ def test_a_refusal_shows_a_traceback_only_with_it(harvest):
     assert plain.code == debug.code == 4
 
 
+def test_a_refusal_of_an_earlier_run_says_how_to_get_its_traceback(harvest, tiny, monkeypatch):
+    import tracer.rewrite
+    from tracer.errors import HarvestError
+
+    def refused(*arguments):
+        raise HarvestError(reason="no")
+
+    monkeypatch.setattr(tracer.rewrite, "rewrite", refused)
+    arguments = ("--model", tiny, "--only", "silu.1", "--quiet", "--debug", "--out", "h")
+    assert "Traceback" in harvest(*arguments).err
+    again = harvest(*arguments).err
+    assert "Traceback" not in again
+    assert again == (
+        "tiny-llama: an earlier run settled torch.nn.functional.silu.1;"
+        " --force makes them again, with tracebacks.\n"
+    )
+    assert "Traceback" in harvest(*arguments, "--force").err
+
+
 def test_an_internal_error_is_one_sentence_without_it(harvest, tiny, monkeypatch):
     import tracer.pipeline
 

@@ -31,4 +31,41 @@ def test_an_unknown_model_is_one_sentence(harvest, tmp_path):
 def test_a_wrong_command_line_is_usage(harvest, arguments):
     outcome = harvest(*arguments)
     assert outcome.code == 4
-    assert "Error" in outcome.err
+    assert outcome.err.startswith("HV904 ")
+    assert outcome.err.endswith(" Try: `harvest --help`.\n")
+    assert len(outcome.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["simulate"], "harvest simulate"),
+        (["lint", "--nonsense"], "harvest lint"),
+        (["simulate", "x.ktir", "--pipeline", "psychic"], "harvest simulate"),
+        (["nonsense"], "harvest"),
+    ],
+)
+def test_every_command_refuses_in_one_sentence(harvest, arguments, command):
+    outcome = harvest(*arguments)
+    assert outcome.code == 4
+    assert outcome.err.startswith("HV904 ")
+    assert outcome.err.endswith(f" Try: `{command} --help`.\n")
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_a_directory_without_configuration_is_named_as_such(harvest, tmp_path):
+    (tmp_path / "sam1").mkdir()
+    for model in (tmp_path / "sam1", "./sam1"):
+        outcome = harvest("--model", model, "--offline", "--quiet")
+        assert outcome.code == 4
+        assert outcome.err.startswith(f"HV112 `{model}` is no model: the directory has no config.json.")
+        assert "did you mean" not in outcome.err
+
+
+def test_a_hub_id_that_is_not_cached_is_no_unknown_model(harvest):
+    outcome = harvest("--model", "ibm-granite/granite-9", "--offline", "--quiet")
+    assert outcome.code == 4
+    assert outcome.err.startswith("HV104 ")
+    assert "did you mean" not in outcome.err
+    assert "config.json" in outcome.err
+    assert "--offline" in outcome.err

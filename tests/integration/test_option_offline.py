@@ -12,4 +12,4 @@ def test_the_network_is_not_asked(harvest, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     outcome = harvest("--model", "nobody/no-such-model", "--offline", "--quiet")
     assert outcome.code == 4
-    assert outcome.err.startswith("HV101 ")
+    assert outcome.err.startswith("HV104 ")

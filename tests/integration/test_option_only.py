@@ -12,8 +12,19 @@ def test_a_part_of_the_name_or_a_pattern(harvest, registry, tiny, tmp_path, patt
     ]
 
 
-def test_nothing_that_matches_is_nothing_harvested(harvest, tiny):
-    assert harvest("--model", tiny, "--only", "no_such_op").code == 5
+def test_nothing_that_matches_is_nothing_harvested(harvest, tiny, tmp_path):
+    outcome = harvest("--model", tiny, "--only", "no_such_op", "--quiet", "--out", "h")
+    assert outcome.code == 5
+    assert outcome.err.startswith("HV113 no op of tiny-llama matches `--only no_such_op`; it calls ")
+    assert len(outcome.err.splitlines()) == 1
+    assert not (tmp_path / "h" / "kernels.json").exists()
+
+
+@pytest.mark.parametrize("pattern", ["sillu", "torch.*.sillu.*", "torch.nn.functional.sillu.1"])
+def test_names_near_to_a_pattern_are_told(harvest, tiny, pattern):
+    outcome = harvest("--model", tiny, "--only", pattern, "--quiet", "--out", "h")
+    assert outcome.code == 5
+    assert "near to it: torch.nn.functional.silu." in outcome.err
 
 
 def test_the_other_ops_of_the_registry_stay(harvest, registry, tiny, tmp_path, tree):

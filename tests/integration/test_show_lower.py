@@ -43,3 +43,11 @@ def test_lower_of_another_folder_is_one_sentence(harvest, tmp_path):
     outcome = harvest("lower", tmp_path)
     assert outcome.code == 4
     assert outcome.err.startswith("HV506 ")
+    assert "it has no wrapper.py" in outcome.err
+
+
+def test_lower_of_a_path_that_is_not_there_names_the_path(harvest):
+    for path in ("nofolder", "nofolder/triton_kernel.py"):
+        outcome = harvest("lower", path)
+        assert outcome.code == 4
+        assert outcome.err.startswith(f"HV901 {path} cannot be read: no such file")

@@ -135,6 +135,16 @@ WRONG = [
     ("access_tile_set", "access_tile_sets", "KT101", 0, "needs access_tile_set"),
     ("-d1 + 31 >= 0)>} : memref<1x128xf16>", "-d1 + 15 >= 0)>} : memref<1x128xf16>", "KT113", 0, "the set spans [1, 16], the tile [1, 32]"),
     ("-d1 + 31 >= 0)>} : memref<1x128xf16>", "-d1 + 31)>} : memref<1x128xf16>", "KT101", 0, "Expected one of"),
+    ("%x_tile = ktdp.construct_access_tile", "ktdp.construct_access_tile", "KT103", 1, "%x_tile is not defined; the result of ktdp.construct_access_tile in line 15 has no name"),
+    ("%a = ktdp.load", "ktdp.load", "KT103", 5, "the result of ktdp.load in line 16 has no name"),
+    ("%b = ktdp.load", "%a = ktdp.load", "KT101", 0, "%a is already defined in line 16"),
+    ("%core = ktdp", "%x_ptr = ktdp", "KT101", 0, "%x_ptr is already defined as an argument"),
+    (" iter_args(%part = %zero)", "", "KT101", 0, "results need iter_args before them"),
+    ("access_tile_set", "acces_tile_set", "KT101", 0, "it needs access_tile_set; did you mean it by acces_tile_set?"),
+    ("construct_memory_view %y_ptr", "construct_memory_view %w_ptr", "KT122", 0, "nothing uses argument %y_ptr, but %w_ptr has several views"),
+    ("[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<global>", "[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<ct_local>", "KT302", 0, "linear stores nothing to global memory: this view is of a scratchpad"),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT302", 20, "(check the grid, %n of line 13 and the tile in line 24, unless another function writes them)"),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT301", 20, "(check the grid, %n of line 13 and the tile in line 24)"),
 ]  # fmt: skip
 
 

@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.errors import HarvestError
 from tracer.models.build import native_config
 from tracer.models.config import ModelConfig, presets, resolve, safe_name
-from tracer.models.errors import BadOption, MalformedConfig, NetworkFailure, RemoteCode, UnknownModel
+from tracer.models.errors import (
+    BadOption,
+    MalformedConfig,
+    NetworkFailure,
+    NoConfiguration,
+    RemoteCode,
+    UnknownModel,
+)
 
 
 def write(folder: Path, data: object) -> Path:
@@ -117,12 +125,64 @@ def test_offline_never_asks_the_network(monkeypatch: pytest.MonkeyPatch) -> None
         raise huggingface_hub.errors.LocalEntryNotFoundError("not here")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    with pytest.raises(UnknownModel):
+    with pytest.raises(NetworkFailure, match="someone/something") as caught:
         resolve("someone/something", offline=True)
+    assert str(caught.value).endswith("download its config.json and pass the path, or leave out --offline.")
     assert asked == [True]
     with pytest.raises(NetworkFailure, match="someone/something"):
         resolve("someone/something")
     assert asked[1:] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "refusal", "said"),
+    [
+        ("GatedRepoError", NetworkFailure, "log in"),
+        ("RepositoryNotFoundError", UnknownModel, "no model is called"),
+        ("EntryNotFoundError", NoConfiguration, "the repository has no config.json"),
+    ],
+)
+def test_what_the_hub_says_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: str, refusal: type[HarvestError], said: str
+) -> None:
+    import huggingface_hub
+
+    errors = huggingface_hub.errors
+
+    def download(*args: object, **kwargs: object) -> str:
+        if kwargs["local_files_only"]:
+            raise errors.LocalEntryNotFoundError("not here")
+        cls = getattr(errors, kind)
+        raise cls.__new__(cls)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    with pytest.raises(refusal, match=said):
+        resolve("someone/something")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("empty", "the directory has no config.json"),
+        ("empty/notes.txt", "does not end in .json"),
+        ("./nowhere", "no such file"),
+        ("nowhere.json", "no such file"),
+    ],
+)
+def test_paths_without_configuration_are_no_unknown_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "notes.txt").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoConfiguration, match=said):
+        resolve(name, offline=True)
+
+
+def test_an_empty_directory_hides_no_other_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gpt2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert resolve("gpt2", offline=True).source == "model_type"
 
 
 @given(st.text(max_size=200), st.text(max_size=200))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from tracer.report.errors import BadArgument
 from tracer.report.run_ktir import simulate
@@ -61,3 +62,109 @@ def test_latency_counts_the_sticks_of_both_buffers(kernel: Path):
 def test_an_argument_that_the_function_lacks_is_refused(kernel: Path):
     with pytest.raises(BadArgument, match="the function has x, y"):
         simulate(kernel, specs=["z=1"])
+
+
+def test_half_an_output_is_found_without_arguments(kernel: Path):
+    kernel.write_text(KERNEL.replace("grid = [2]", "grid = [1]"))
+    outcome = simulate(kernel)
+    (finding,) = outcome.diagnostics
+    assert (finding.code, finding.severity, finding.coordinates) == ("KT302", "warning", (64,))
+    assert any("KT302" in line for line in outcome.lines())
+    assert outcome.to_json()["diagnostics"][0]["code"] == "KT302"
+
+
+def test_coverage_is_that_of_the_cores_asked_for(kernel: Path):
+    assert simulate(kernel).diagnostics == ()
+    assert [d.code for d in simulate(kernel, cores=1).diagnostics] == ["KT302"]
+
+
+def test_a_fault_is_a_finding_and_leaves_no_outputs(kernel: Path):
+    outcome = simulate(kernel, specs=["x=f16[100]"])
+    assert [d.code for d in outcome.diagnostics] == ["KT203"]
+    assert outcome.outputs == ()
+
+
+def test_wrong_text_is_a_finding(kernel: Path):
+    kernel.write_text(KERNEL.replace("arith.addf", "arith.addg"))
+    outcome = simulate(kernel)
+    assert [d.code for d in outcome.diagnostics] == ["KT117"]
+    assert outcome.lines() == [line for d in outcome.diagnostics for line in [str(d)]]
+
+
+def test_one_fault_is_said_once(kernel: Path):
+    kernel.write_text(KERNEL.replace("arith.muli %core, %c64", "arith.addi %core, %c64"))
+    codes = [d.code for d in simulate(kernel).diagnostics]
+    assert codes == ["KT201"]
+
+
+LITERAL = KERNEL.replace("(%x: index, %y: index)", "()").replace(
+    "    %c64 =", "    %x = arith.constant 1024 : index\n    %y = arith.constant 2048 : index\n    %c64 ="
+)
+
+
+def test_literal_addresses_are_filled_as_arguments_are(kernel: Path):
+    kernel.write_text(LITERAL)
+    outcome = simulate(kernel)
+    assert outcome.diagnostics == ()
+    assert [(name, tuple(tensor.shape)) for name, tensor in outcome.outputs] == [("memory 2048", (128,))]
+
+
+def test_literal_addresses_take_values(kernel: Path, tmp_path: Path):
+    kernel.write_text(LITERAL)
+    torch.save(torch.arange(128, dtype=torch.float16), tmp_path / "x.pt")
+    outcome = simulate(kernel, memory=[f"1024={tmp_path / 'x.pt'}"])
+    assert torch.equal(outcome.outputs[0][1], 2 * torch.arange(128, dtype=torch.float16))
+
+
+def test_a_scratchpad_takes_values(kernel: Path):
+    local = LITERAL.replace(
+        "%x, sizes: [128], strides: [1] {coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 127 >= 0)>, "
+        "memory_space = #ktdp.memory_space<global>",
+        "%x, sizes: [128], strides: [1] {coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 127 >= 0)>, "
+        "memory_space = #ktdp.memory_space<ct_local>",
+    )
+    assert local != LITERAL
+    kernel.write_text(local)
+    assert {d.code for d in simulate(kernel).diagnostics} == {"KT204"}
+    assert simulate(kernel, memory=["0:1024=f16[128]", "1:1024=f16[128]"]).diagnostics == ()
+
+
+@pytest.mark.parametrize("spec", ["x=f16[4]", "1024=3", "0:x=f16[4]", "1024"])
+def test_a_malformed_address_is_refused(kernel: Path, spec: str):
+    kernel.write_text(LITERAL)
+    with pytest.raises(BadArgument):
+        simulate(kernel, memory=[spec])
+
+
+def test_an_offset_before_the_view_counts_for_the_extent(kernel: Path):
+    moved = KERNEL.replace(
+        "    %vx = ktdp.construct_memory_view %x,",
+        "    %x1 = arith.addi %x, %c64 : index\n    %vx = ktdp.construct_memory_view %x1,",
+    )
+    kernel.write_text(moved)
+    assert simulate(kernel).diagnostics == ()
+
+
+def test_a_number_is_asked_for_as_one(kernel: Path):
+    kernel.write_text(
+        KERNEL.replace("(%x: index, ", "(%n: index, %x: index, ").replace("%core, %c64", "%core, %n")
+    )
+    with pytest.raises(BadArgument, match="n: it is a number"):
+        simulate(kernel)
+    assert simulate(kernel, specs=["n=64"]).diagnostics == ()
+
+
+def test_the_public_simulators_cycles_are_a_mode(kernel: Path):
+    body = "%b = arith.addf %a, %a : tensor<64xf16>"
+    assert body in KERNEL
+    generic = (
+        "%b = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], "
+        'iterator_types = ["parallel"]} ins(%a : tensor<64xf16>) outs(%a : tensor<64xf16>) {\n'
+        "^bb0(%p: f16, %q: f16):\n"
+        "%s = arith.addf %p, %p : f16\nlinalg.yield %s : f16\n} -> tensor<64xf16>"
+    )
+    kernel.write_text(KERNEL.replace(body, generic))
+    cycles = [
+        simulate(kernel, pipeline="serial", mode=mode).latency.cycles for mode in ("strict", "ktir_cpu")
+    ]
+    assert cycles == [5.0, 6.0]

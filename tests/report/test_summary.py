@@ -8,7 +8,7 @@ from tracer.emit.folder import Change
 from tracer.emit.manifest import Entry, ModelEntry
 from tracer.harvest_op import OpResult
 from tracer.pipeline import Report
-from tracer.report import as_json, table
+from tracer.report.summary import as_json, table
 
 
 def report(**changes) -> Report:

@@ -234,6 +234,7 @@ class Tracer(Session):
         self.positions = {name: i for i, name in enumerate(names)}
         self.coverage = Coverage()
         self._reads: set[Any] = set()
+        self._anywhere: Buffer | None = None
 
     def typed(self, buffer: Buffer, el: Element) -> Buffer:
         """As in `Session`, for memory of any size too."""
@@ -245,6 +246,13 @@ class Tracer(Session):
             other.numel = _UNBOUNDED
             self._typed[key] = other
         return self._typed[key]
+
+    def global_pointer(self, address: int, el: Element) -> Pointer:
+        """As in `Session`, for whatever memory the caller has there."""
+        if self._anywhere is None:
+            self._anywhere = Buffer("memory", torch.empty(0))
+            self._anywhere.numel = _UNBOUNDED
+        return Pointer(self.typed(self._anywhere, el), address)
 
     def trace(self, op: Operation, tile: Any) -> None:
         """Record the access of a load or store."""
@@ -292,17 +300,19 @@ class Tracer(Session):
         if self.stick and op is not None and view.buffer.core is None:
             self.moved_elements(op, len(np.unique(flat * view.buffer.data.element_size() // self.stick)))
 
-    def partners(self, op: Operation) -> tuple[int, int]:
+    def partners(self, op: Operation) -> tuple[int, int] | None:
         """Ring hops and folds of the current core in a collective: one for every other producer of its
-        group.
+        group; None where it takes no part.
         """
         assert isinstance(op, ktdp.InterTileReduceOp)
         produce = op.future.owner
         assert isinstance(produce, ktdp.InterTileProduceOp)
         members, consumers = self.memberships(produce), self.consumers(op)
         group = consumers.get(self.core, members.get(self.core))
-        others = sum(g == group for g in members.values()) - 1 if group is not None else 0
-        return max(others, 0), max(others, 0) if self.core in consumers else 0
+        if group is None:
+            return None
+        others = max(sum(g == group for g in members.values()) - 1, 0)
+        return others, others if self.core in consumers else 0
 
     def _box(
         self, op: Operation, view: View, lo: tuple[int, ...], extent: tuple[int, ...], store: bool

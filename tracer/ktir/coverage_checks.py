@@ -53,19 +53,43 @@ def _outputs(function: Function, seen: Coverage) -> Iterable[Diagnostic]:
         total = _elements(sizes)
         if missing := _within(seen.writes.get(position), stores, sizes, strides):
             text = (
-                f"{missing.count} of {total} elements of {name} are never written (check the grid, the loop"
-                " bounds and the subscripts of this tile, unless another function writes them); the first is"
+                f"{missing.count} of {total} elements of {name} are never written ({_suspects(stores[-1])},"
+                " unless another function writes them); the first is"
             )
             yield _warning(stores[-1], "KT302", text, missing)
         if repeated := seen.repeated_writes(position, sizes, strides):
-            text = f"{repeated.count} of {total} elements of {name} are written more than once; the first is"
+            text = (
+                f"{repeated.count} of {total} elements of {name} are written more than once"
+                f" ({_suspects(stores[-1])}); the first is"
+            )
             yield _warning(stores[-1], "KT301", text, repeated)
+
+
+def _suspects(store: Operation) -> str:
+    """What decides where a store goes: `check the grid, scf.for in line 17 and the tile in line 27`."""
+    loops: list[Operation] = []
+    parent = store.parent_op()
+    while parent is not None:
+        if parent.name.startswith("scf."):
+            loops.append(parent)
+        parent = parent.parent_op()
+    tile = store.operands[-1].owner
+    used = tile.operands[1:] if isinstance(tile, Operation) else ()
+    parts = ["the grid", *(f"{loop.name} in line {location(loop)[1]}" for loop in reversed(loops))]
+    for value in dict.fromkeys(used):
+        owner = value.owner
+        if isinstance(owner, Operation) and not isinstance(owner, arith.ConstantOp) and value.name_hint:
+            parts.append(f"%{value.name_hint} of line {location(owner)[1]}")
+    if isinstance(tile, Operation):
+        parts.append(f"the tile in line {location(tile)[1]}")
+    return f"check {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _open_ends(stores: Sequence[Operation]) -> tuple[set[int], set[int]]:
     """Axes along which the stores are free to begin late, and those along which they may end early.
 
-    A constant subscript means that part and no other; a sum with a constant leaves out what lies before.
+    A constant subscript means that part and no other, and so does one that is read from memory; a sum with a
+    constant leaves out what lies before.
     """
     late: set[int] | None = None
     early: set[int] | None = None
@@ -77,13 +101,25 @@ def _open_ends(stores: Sequence[Operation]) -> tuple[set[int], set[int]]:
         for axis, expression in enumerate(subscripts):
             assert isinstance(tile, ktdp.ConstructAccessTileOp)
             used = [tile.indices[i] for i in expression.used_dims()]
-            if all(isinstance(v.owner, arith.ConstantOp) for v in used):
+            if all(isinstance(v.owner, arith.ConstantOp) or _from_data(v) for v in used):
                 fixed.add(axis)
             if axis in fixed or any(map(_shifted, used)) or _has_constant(expression):
                 shifted.add(axis)
         late = shifted if late is None else late & shifted
         early = fixed if early is None else early & fixed
     return late or set(), early or set()
+
+
+def _from_data(value: SSAValue) -> bool:
+    todo, passed = [value], set[SSAValue]()
+    while todo:
+        current = todo.pop()
+        if isinstance(current.owner, ktdp.LoadOp):
+            return True
+        if current not in passed:
+            passed.add(current)
+            todo += sources(current)
+    return False
 
 
 def _shifted(value: SSAValue) -> bool:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from xdsl.ir import Block
+from xdsl.irdl import IRDLOperation, VarResultDef
 
 from tracer.ktir.diagnostics import location
 from tracer.ktir.dialect import DIALECTS, context
@@ -21,6 +22,7 @@ _UNKNOWN_TYPE = re.compile(r"'([\w.$]+)' is not registered")
 _OTHER_TYPE = re.compile(
     r"operand is used with type (.+), but has been previously used or defined with type (.+)", re.DOTALL
 )
+_STATEMENT = re.compile(r"\s*([a-z]\w*\.[\w.]+)")
 _OP_OF_LINE = re.compile(r"(?:%[^=]*=\s*)?\"?([\w.]+)")
 
 
@@ -62,6 +64,12 @@ def explain(message: str, position: int, parser: KtirParser, text: str) -> Expla
         )
     elif message == "Expected region!":
         message = f"{op} needs a region in braces here"
+        if op == "scf.for" and text.startswith("->", position):
+            message = "results need iter_args before them, one for each"
+    elif match := re.fullmatch(r"SSA value (%\S+) is already defined", message):
+        message += _first_line(parser, match.group(1))
+    elif match := re.fullmatch(r"\S+ needs (\w+)", message):
+        message = f"it needs {match.group(1)}{_misspelt(match.group(1), text[position : parser.pos])}"
     elif match := re.fullmatch(r"Unexpected attribute (.+)", message):
         message = f"{op} does not take {match.group(1)} here"
     if _looked_ahead(parser, text, position):
@@ -74,6 +82,33 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean X?` for the nearest known name, or nothing."""
     near = get_close_matches(name, [k for k in dict.fromkeys(known) if k != name], 1, 0.6)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def undefined_hint(name: str, code: str, position: int) -> str:
+    """What a use at `position` of a value that nothing defines may have meant; `code` is free of comments."""
+    above = code[:position].splitlines()
+    for number, line in reversed(list(enumerate(above, 1))):
+        match = _STATEMENT.match(line)
+        if match and (kind := context().get_optional_op(match.group(1))) is not None:
+            results = kind.get_irdl_definition().results if issubclass(kind, IRDLOperation) else []
+            if any(not isinstance(result, VarResultDef) for _, result in results):
+                return f"; the result of {match.group(1)} in line {number} has no name"
+    known = "\n".join(above[:-1])
+    return suggestion(name, defined_names(known)) or suggestion(name, defined_names(code))
+
+
+def _misspelt(name: str, code: str) -> str:
+    near = get_close_matches(name, set(re.findall(r"\w+", code)) - {name}, 1, 0.8)
+    return f"; did you mean it by {near[0]}?" if near else ""
+
+
+def _first_line(parser: KtirParser, name: str) -> str:
+    values = parser.ssa_values.get(name[1:], ())
+    owner = values[0].owner if values else None
+    if isinstance(owner, Block):
+        return " as an argument"
+    line = location(owner)[1]
+    return f" in line {line}" if line else ""
 
 
 def defined_names(text: str) -> list[str]:

@@ -1,12 +1,13 @@
 """An analytic latency model: sticks moved, operations per unit, communication; no timing of anything real.
 
 Constants are the code defaults of the public simulator (`HardwareConfig`). Memory bandwidth is shared by
-the cores of the grid. Against the public model, `batch_matmul` counts its batch and a generic reduction
-counts its body once.
+the cores of the grid. `mode="ktir_cpu"` gives the public simulator's cycles; `latency_ops` and `latency` say
+where `strict` differs, and why.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,11 +19,13 @@ from tracer.ktir.coverage import AccessMap, Tracer, passed_arguments
 from tracer.ktir.diagnostics import location
 from tracer.ktir.latency_ops import Cost, cost_of
 from tracer.ktir.simulator.compile import compile_function
+from tracer.ktir.simulator.memory import View
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import guarded
 from tracer.ktir.simulator.slices import addressing
 from tracer.target import SPYRE, SPYRE_TIMING
 
+MODES = ("strict", "ktir_cpu")
 PIPELINES = ("serial", "overlapped", "overlapped_3way")
 
 
@@ -52,11 +55,13 @@ class CoreCost:
     bytes: int = 0
 
     def cycles(self, pipeline: str) -> float:
-        """Cycles under a pipeline: one after the other, compute over memory, or all three over each other."""
+        """Cycles under a pipeline: one after the other; compute over all data movement, which shares one
+        pipe; or all three over each other.
+        """
         if pipeline == "serial":
             return self.compute + self.memory + self.comm
         if pipeline == "overlapped":
-            return max(self.compute, self.memory) + self.comm
+            return max(self.compute, self.memory + self.comm)
         return max(self.compute, self.memory, self.comm)
 
 
@@ -123,20 +128,20 @@ class LatencyReport:
         times = [c.cycles(self.pipeline) for c in self.cores]
         return sum(times) / len(times) / max(times) if max(times) else 1.0
 
-    def roofline(self) -> dict[str, float]:
-        """Operations per byte and per cycle, chip-wide, beside the two roofs."""
-        config = self.config
-        systolic = sum(c.flops.get("systolic", 0) for c in self.cores)
-        rate = (
-            config.systolic_flops_per_cycle if 2 * systolic > self.flops else config.simd_elements_per_cycle
-        )
-        peak = rate * len(self.cores)
-        intensity = self.flops / self.bytes if self.bytes else 0.0
+    def roofline(self) -> dict[str, float | None]:
+        """Operations per byte and per cycle, chip-wide, beside the two roofs in operations per cycle.
+
+        The roof of computing is that of the kernel's own mix of units, each busy for its own operations: a
+        kernel of both matrix and vector operations reaches neither unit's peak. None where no byte is moved.
+        """
+        config, count = self.config, len(self.cores)
+        busy = sum(c.compute for c in self.cores)
+        intensity = self.flops / self.bytes if self.bytes else None
         return {
             "flops_per_byte": intensity,
             "flops_per_cycle": self.flops / self.cycles if self.cycles else 0.0,
-            "compute_roof": peak,
-            "memory_roof": intensity * config.memory_bytes_per_cycle,
+            "compute_roof": self.flops / busy * count if busy else config.simd_elements_per_cycle * count,
+            "memory_roof": intensity * config.memory_bytes_per_cycle if intensity is not None else None,
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -162,12 +167,13 @@ class LatencyReport:
         excess = self.bytes / self.compulsory_bytes if self.compulsory_bytes else 0.0
         core = self.critical
         lines = [
-            f"{self.function}: {self.cycles:,.1f} cycles ({self.microseconds:,.2f} us),"
+            f"{self.function}: {self.cycles:,.1f} cycles ({self.microseconds:,.2f} us, {self.pipeline}),"
             f" bound by {self.bottleneck}",
             f"slowest core: compute {core.compute:,.1f}, memory {core.memory:,.1f}, comm {core.comm:,.1f};"
             f" balance {self.balance:.2f} over {len(self.cores)} cores",
             f"{self.flops:,} operations, {self.bytes:,} bytes"
             f" ({excess:.2f} x the compulsory {self.compulsory_bytes:,})",
+            self._place(),
             f"{'line':>6} {'operation':<28} {'runs':>10} {'cycles':>14} {'operations':>14} {'bytes':>14}",
         ]
         lines += [
@@ -176,35 +182,59 @@ class LatencyReport:
         ]
         return "\n".join(lines)
 
-    def save_roofline(self, path: str) -> None:
-        """Write the roofline plot; the suffix of `path` picks SVG or PNG. Needs matplotlib."""
-        from matplotlib.figure import Figure
-
+    def _place(self) -> str:
+        """Where the kernel lies under the roofline, in words."""
         place = self.roofline()
-        figure = Figure(figsize=(6, 4))
-        axes = figure.add_subplot()
-        ridge = place["compute_roof"] / self.config.memory_bytes_per_cycle
-        points = [ridge / 64, ridge, ridge * 64]
-        axes.loglog(
-            points, [min(p * self.config.memory_bytes_per_cycle, place["compute_roof"]) for p in points]
+        intensity, rate = place["flops_per_byte"], place["flops_per_cycle"]
+        if not rate:
+            return "roofline: no operations to place"
+        name, roof = min(
+            ((part, value) for part in ("memory", "compute") if (value := place[f"{part}_roof"]) is not None),
+            key=lambda pair: pair[1],
         )
-        axes.loglog([max(place["flops_per_byte"], points[0])], [max(place["flops_per_cycle"], 1e-3)], "o")
-        axes.set_xlabel("operations per byte")
-        axes.set_ylabel("operations per cycle")
-        axes.set_title(self.function)
-        figure.savefig(path)
+        ratio = "no memory traffic" if intensity is None else f"{intensity:,.3g} operations/byte"
+        return f"roofline: {ratio}, {rate:,.1f} operations/cycle, {rate / roof:.0%} of the {name} roof"
+
+    def save_roofline(self, path: str) -> None:
+        """Write the roofline plot, as `roofline.draw` does."""
+        from tracer.ktir.roofline import draw
+
+        draw(self, path)
 
 
 class _Meter(Tracer):
-    """A tracer that also counts the sticks of every access of the current core."""
+    """A tracer that also counts the sticks of every access of the current core, and in accesses to views that
+    are spread over global memory and scratchpads, the bytes of the latter and the cycles that these take
+    longer.
+    """
 
-    def __init__(self, *args: Any, stick: int):
+    def __init__(self, *args: Any, config: HardwareConfig, share: float):
         super().__init__(*args)
-        self.stick = stick
+        self.stick = config.stick_bytes
+        self.rates = share, config.ring_bytes_per_cycle
         self.moved: Counter[Operation] = Counter()
+        self.local: Counter[Operation] = Counter()
+        self.late: Counter[Operation] = Counter()
+        self._spread = 0
 
     def moved_elements(self, op: Operation, sticks: int) -> None:
         self.moved[op] += sticks * self.stick
+
+    def trace(self, op: Operation, tile: Any) -> None:
+        before, self._spread = self.moved[op], 0
+        super().trace(op, tile)
+        moved = self.moved[op] - before
+        if moved and self._spread:
+            self.local[op] += self._spread
+            late = self._spread / self.rates[1] - moved / self.rates[0]
+            self.late[op] += max(late, 0)  # type: ignore[assignment]
+
+    def _box(
+        self, op: Operation, view: View, lo: tuple[int, ...], extent: tuple[int, ...], store: bool
+    ) -> None:
+        if view.buffer.core is not None:
+            self._spread += math.prod(extent) * view.buffer.data.element_size()
+        super()._box(op, view, lo, extent, store)
 
 
 def latency(
@@ -214,29 +244,39 @@ def latency(
     grid: Sequence[int] | None = None,
     config: HardwareConfig | None = None,
     pipeline: str = "serial",
+    mode: str = "strict",
 ) -> LatencyReport:
     """Cost of a function from its accesses and shapes; its arithmetic is not run.
 
-    `args` as for `coverage`. Raises ValueError for an unknown pipeline, KtirError as `coverage` does.
+    `args` as for `coverage`. `mode="ktir_cpu"` counts as the public simulator does. Beside what `latency_ops`
+    says, a collective then sends a partial once around the whole grid; strict sends it to the partners in its
+    group, as no other core needs it. An access to a view that is spread over global memory and scratchpads
+    then takes as long as its slower side, scratchpad bytes moving at the ring's rate and counting as moved;
+    in strict mode scratchpads are free there as everywhere else.
+
+    Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does.
     """
-    if pipeline not in PIPELINES:
-        raise ValueError(f"pipeline must be one of {', '.join(PIPELINES)}, not {pipeline}")
+    for name, value, known in (("pipeline", pipeline, PIPELINES), ("mode", mode, MODES)):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, not {value}")
     config = config or HardwareConfig()
     program = compile_function(function.module.module, function.op, keep=addressing(function.op), counts=True)
     x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
-    meter = _Meter(program, (x, y, z), function.argument_names, stick=config.stick_bytes)
-    values = passed_arguments(function, args)
-    costs: dict[Operation, Cost] = {op: cost_of(op) for op in function.op.walk()}
-    cores: list[CoreCost] = []
-    totals: dict[Operation, list[float]] = {}
     share = config.memory_bytes_per_cycle / (x * y * z)
+    meter = _Meter(program, (x, y, z), function.argument_names, config=config, share=share)
+    values = passed_arguments(function, args)
+    cores: list[CoreCost] = []
+    costs: dict[Operation, Cost] = {}
+    totals: dict[Operation, list[float]] = {}
     for core in range(meter.cores):
         meter.core = core
-        meter.moved = Counter()
+        meter.moved, meter.local, meter.late = Counter(), Counter(), Counter()
         counts: Counter[Operation] = Counter()
         place = meter.coordinates(core)
         guarded(meter, lambda c=counts, p=place: program.run(meter, c, *p, *values))  # type: ignore[misc]
-        cores.append(_core(counts, costs, meter, config, share, totals))
+        for op in counts.keys() - costs.keys():
+            costs[op] = cost_of(op, mode)
+        cores.append(_core(counts, costs, meter, config, mode, totals))
     return LatencyReport(
         function.name, config, pipeline, tuple(cores), _rows(totals), _compulsory(meter.coverage, function)
     )
@@ -247,22 +287,27 @@ def _core(
     costs: Mapping[Operation, Cost],
     meter: _Meter,
     config: HardwareConfig,
-    share: float,
+    mode: str,
     totals: dict[Operation, list[float]],
 ) -> CoreCost:
     out = CoreCost()
     for op, runs in counts.items():
-        cost = costs.get(op) or cost_of(op)
+        cost = costs[op]
         compute = runs * (
             cost.simd / config.simd_elements_per_cycle
             + cost.transcendental * config.transcendental_penalty / config.simd_elements_per_cycle
             + cost.systolic / config.systolic_flops_per_cycle
         )
-        hops, folds = meter.partners(op) if cost.ring_bytes else (0, 0)
+        part = meter.partners(op) if cost.ring_bytes else None
+        hops, folds = part or (0, 0)
+        if mode == "ktir_cpu" and part:
+            hops = meter.cores - 1
         comm = runs * hops * cost.ring_bytes / config.ring_bytes_per_cycle
         compute += runs * folds * cost.fold / config.simd_elements_per_cycle
         moved = meter.moved.get(op, 0)
-        memory = moved / share
+        memory = moved / meter.rates[0]
+        if mode == "ktir_cpu":
+            moved, memory = moved + meter.local[op], memory + meter.late[op]
         for unit, amount in (
             ("systolic", cost.systolic),
             ("transcendental", cost.transcendental),

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect import context
-from tracer.ktir.explain import defined_names, explain, missing_terminator, suggestion
+from tracer.ktir.explain import explain, missing_terminator, undefined_hint
 from tracer.ktir.parser import KtirParser
 from tracer.ktir.printer import print_text
 
@@ -144,5 +144,5 @@ def _undefined(name: str, text: str, parser: KtirParser, filename: str, lines: l
     code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment.group()), text)
     match = re.search(re.escape(name) + r"(?![\w$.-])", code)
     line, column = parser.place(match.start() if match else 0)
-    message = f"{name} is not defined{suggestion(name, defined_names(text))}"
+    message = f"{name} is not defined{undefined_hint(name, code, match.start() if match else 0)}"
     return with_source(Diagnostic("KT103", message, "error", filename, line, column), lines)

@@ -41,7 +41,7 @@ def usage(module: ModuleOp) -> list[Diagnostic]:
         if isinstance(op, func.FuncOp):
             found += _function(op)
         elif isinstance(op, scf.ForOp):
-            found += _carried(op)
+            found += [*_carried(op), *_repeated(op)]
         elif isinstance(op, ConstructMemoryViewOp):
             found += _overlap(op)
         elif isinstance(op, ReduceOp | ReduceManyOp):
@@ -90,14 +90,18 @@ def _carried(op: scf.ForOp) -> Iterable[Diagnostic]:
 
 def _function(op: func.FuncOp) -> Iterable[Diagnostic]:
     views = [o for o in op.walk() if isinstance(o, ConstructMemoryViewOp)]
-    if views and not any(isinstance(o, StoreOp | func.CallOp) for o in op.walk()):
+    stores = [o for o in op.walk() if isinstance(o, StoreOp)]
+    called = any(isinstance(o, func.CallOp) for o in op.walk())
+    if views and not stores and not called:
         yield at(op, "KT302", f"{op.sym_name.data} stores nothing", "warning")
+    elif stores and not called and all(map(_local, stores)):
+        text = f"{op.sym_name.data} stores nothing to global memory: this view is of a scratchpad"
+        yield at(_view(stores[0]), "KT302", text, "warning")
     twice = (
         {
             a: found[1]
             for a in op.body.blocks[0].args
             if len(found := [v for v in views if v.pointer is a]) > 1
-            and len({str(v.view.type) for v in found}) > 1
         }
         if op.body.blocks
         else {}
@@ -105,8 +109,29 @@ def _function(op: func.FuncOp) -> Iterable[Diagnostic]:
     for argument in op.body.blocks[0].args if twice else ():
         if not argument.uses:
             other, view = next(iter(twice.items()))
-            text = f"nothing uses argument {_name(argument)}, but {_name(other)} has views of several types"
+            text = f"nothing uses argument {_name(argument)}, but {_name(other)} has several views"
             yield at(view, "KT122", text, "warning")
+
+
+def _view(store: StoreOp) -> ConstructMemoryViewOp | None:
+    tile = store.operands[-1].owner
+    if not isinstance(tile, ConstructAccessTileOp | ConstructIndirectAccessTileOp):
+        return None
+    view = tile.operands[0].owner
+    return view if isinstance(view, ConstructMemoryViewOp) else None
+
+
+def _local(store: StoreOp) -> bool:
+    view = _view(store)
+    return view is not None and view.memory_space.is_local
+
+
+def _repeated(op: scf.ForOp) -> Iterable[Diagnostic]:
+    """Loops that do the same every time."""
+    step = op.body.block.args[0]
+    if not op.results and not step.uses and any(isinstance(o, StoreOp) for o in op.walk()):
+        text = f"nothing uses {_name(step)}: every iteration stores to the same places"
+        yield at(op, "KT122", text, "warning")
 
 
 def _overlap(op: ConstructMemoryViewOp) -> Iterable[Diagnostic]:

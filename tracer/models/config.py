@@ -11,9 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracer.models.errors import MalformedConfig, NetworkFailure, RemoteCode, UnknownModel
+from tracer.errors import HarvestError
+from tracer.models.errors import (
+    MalformedConfig,
+    NetworkFailure,
+    NoConfiguration,
+    RemoteCode,
+    UnknownModel,
+)
 
 CONFIG_NAME = "config.json"
+
+_SHORT = 3
+"""A name of so many letters is part of too many others to suggest those."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +68,44 @@ def resolve(model_id: str, *, offline: bool = False) -> ModelConfig:
 
     Raises:
         UnknownModel: nothing of that name is known (near matches are named).
+        NoConfiguration: `model_id` is a path, and no configuration is there.
         MalformedConfig: the configuration is no JSON object with a `model_type` that transformers knows.
         RemoteCode: the configuration asks for code of its own.
-        NetworkFailure: the Hub could not be reached and nothing else knows the id.
+        NetworkFailure: nothing else knows the Hub id, and the Hub could not or (`offline`) must not be asked.
     """
     found = _from_path(model_id) or _from_preset(model_id) or _from_hub(model_id, local=True)
-    failure: NetworkFailure | None = None
-    if found is None and _is_hub_id(model_id) and not offline:
+    failure: HarvestError | None = _path_failure(model_id)
+    if found is None and _is_hub_id(model_id):
         try:
-            found = _from_hub(model_id, local=False)
+            found = None if offline else _from_hub(model_id, local=False)
         except NetworkFailure as error:
-            failure = error
+            failure = failure or error
+        if offline:
+            failure = failure or _not_cached(model_id, "--offline", "leave out --offline")
     found = found or _from_model_type(model_id)
     if found is None:
         raise failure or UnknownModel(model=model_id, near=_near(model_id))
     return _checked(found, model_id)
+
+
+def _not_cached(model_id: str, forbidden_by: str, way_out: str) -> NetworkFailure:
+    detail = f"it is not in the local Hub cache, and {forbidden_by} forbids to ask the Hub"
+    return NetworkFailure(model=model_id, detail=detail, or_else=f", or {way_out}")
+
+
+def _path_failure(model_id: str) -> NoConfiguration | None:
+    """Why the path that `model_id` must be, by its form or because it exists, leads to no configuration."""
+    path = Path(model_id).expanduser()
+    try:
+        if path.is_dir():
+            return NoConfiguration(model=model_id, detail=f"the directory has no {CONFIG_NAME}")
+        if path.exists():
+            return NoConfiguration(model=model_id, detail="the name of the file does not end in .json")
+    except (OSError, ValueError):
+        return None
+    if path.is_absolute() or model_id.startswith(("./", "../", "~")) or path.suffix == ".json":
+        return NoConfiguration(model=model_id, detail="no such file or directory")
+    return None
 
 
 def _from_path(model_id: str) -> ModelConfig | None:
@@ -128,9 +161,10 @@ def _is_hub_id(model_id: str) -> bool:
 
 
 def _from_hub(model_id: str, *, local: bool) -> ModelConfig | None:
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import (
         EntryNotFoundError,
+        GatedRepoError,
         HfHubHTTPError,
         HFValidationError,
         LocalEntryNotFoundError,
@@ -145,11 +179,18 @@ def _from_hub(model_id: str, *, local: bool) -> ModelConfig | None:
     except LocalEntryNotFoundError as error:
         if local:
             return None
+        if constants.HF_HUB_OFFLINE:
+            raise _not_cached(model_id, "HF_HUB_OFFLINE", "unset HF_HUB_OFFLINE") from error
         raise NetworkFailure(model=model_id, detail="the Hub cannot be reached") from error
+    except GatedRepoError as error:
+        detail = "the Hub gives it only to accounts that were granted access"
+        raise NetworkFailure(
+            model=model_id, detail=detail, or_else=", or log in with `hf auth login`"
+        ) from error
     except RepositoryNotFoundError:
         return None
     except EntryNotFoundError as error:
-        raise MalformedConfig(model=model_id, detail=f"the repository has no {CONFIG_NAME}") from error
+        raise NoConfiguration(model=model_id, detail=f"the repository has no {CONFIG_NAME}") from error
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise NetworkFailure(
             model=model_id, detail=str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -168,8 +209,16 @@ def _from_model_type(model_id: str) -> ModelConfig | None:
 def _near(model_id: str) -> str:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    names = {name.lower(): name for name in (*presets(), *CONFIG_MAPPING.keys())}
-    close = difflib.get_close_matches(model_id.rpartition("/")[2].lower(), names, n=3, cutoff=0.5)
+    if _is_hub_id(model_id):
+        # Every owner's names resemble those of others; only a slip in the id of a preset is worth a word.
+        names = {alias.lower(): alias for aliases in presets().values() for alias in aliases if "/" in alias}
+        close = difflib.get_close_matches(model_id.lower(), names, n=1, cutoff=0.9)
+    else:
+        names = {name.lower(): name for name in (*presets(), *CONFIG_MAPPING.keys())}
+        wanted = model_id.lower()
+        close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.7)
+        if not close and len(wanted) > _SHORT:
+            close = [name for name in names if wanted in name][:3]
     return f" (did you mean {', '.join(names[name] for name in close)}?)" if close else ""
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from tracer.errors import HarvestError
+
+_WRAPPERS = re.compile(
+    r"^(?:\w+(?:Error|Exception): |Validation error for field '\w+': "
+    r"|Class validation error for validator '\w+': )+"
+)
 
 
 class UnknownModel(HarvestError):
@@ -10,7 +17,7 @@ class UnknownModel(HarvestError):
 
     code = "HV101"
     message = "no model is called `{model}`{near}"
-    advice = "give a local path, a Hub id, a bundled preset or a transformers model_type."
+    advice = "a local path, a Hub id, a bundled preset or a model_type of transformers."
 
 
 class MalformedConfig(HarvestError):
@@ -19,6 +26,10 @@ class MalformedConfig(HarvestError):
     code = "HV102"
     message = "the configuration of `{model}` is malformed: {detail}"
     advice = "mend config.json; it must be what transformers' AutoConfig accepts."
+
+    def __init__(self, *, detail: str, **fields: object) -> None:
+        # Names of exceptions and validators, which wrap the sentence, say nothing about the configuration.
+        super().__init__(detail=_WRAPPERS.sub("", detail), **fields)  # type: ignore[arg-type]
 
 
 class RemoteCode(HarvestError):
@@ -34,7 +45,10 @@ class NetworkFailure(HarvestError):
 
     code = "HV104"
     message = "the configuration of `{model}` could not be fetched: {detail}"
-    advice = "download config.json and pass its path."
+    advice = "download its config.json and pass the path{or_else}."
+
+    def __init__(self, *, or_else: str = "", **fields: object) -> None:
+        super().__init__(or_else=or_else, **fields)  # type: ignore[arg-type]
 
 
 class BuildFailure(HarvestError):
@@ -91,3 +105,30 @@ class OverlappingArguments(HarvestError):
     code = "HV111"
     message = "the call writes a tensor that shares elements with another argument"
     advice = "an out-of-place form of the op; its kernels may not read what they overwrite."
+
+
+class NoConfiguration(HarvestError):
+    """A path was given, and no configuration is there."""
+
+    code = "HV112"
+    message = "`{model}` is no model: {detail}"
+    advice = "a directory with a config.json, or the path of a JSON file."
+
+
+class UnmatchedPattern(HarvestError):
+    """`--only` leaves nothing of the model."""
+
+    code = "HV113"
+    message = "no op of {model} matches `--only {pattern}`; {near}"
+    advice = "a part of a name, such as softmax, or a pattern of whole names, such as '*.softmax.*'."
+
+
+class UnknownPhase(BadOption):
+    """The model has no phase of that name."""
+
+    code = "HV114"
+    message = "{model} has no phase `{phase}`; it has {known}"
+    advice = (
+        "--phases with some of these: models that generate have prefill and decode, others forward, and a"
+        " nested model that these do not reach goes by the name of its module."
+    )

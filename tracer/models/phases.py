@@ -51,9 +51,8 @@ class PhaseRunner:
         generates = bool(self.model.can_generate()) and cache is not None
         first = "prefill" if generates else "forward"
         self.available = [first, "decode"] if generates else [first]
-        inputs: Inputs | None = None
-        if wanted is None or first in wanted or "decode" in wanted:
-            inputs = self._forward(first, self.model, record=wanted is None or first in wanted)
+        # What the first phase reaches decides which nested models are phases, whatever is wanted.
+        inputs = self._forward(first, self.model, record=wanted is None or first in wanted)
         if generates and cache is not None and inputs is not None and (wanted is None or "decode" in wanted):
             self._decode(inputs, cache)
         for path, module in self._unreached():

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tracer.models.build import build
 from tracer.models.config import ModelConfig
-from tracer.models.errors import BadOption, TraceFailure
+from tracer.models.errors import BadOption, TraceFailure, UnknownPhase
 from tracer.models.phases import PhaseRunner
 from tracer.models.quiet import quiet
 from tracer.models.record import RecordedOp
@@ -49,7 +49,8 @@ def trace(
     is a phase of its own, named after its module. `phases` selects among them; None means all.
 
     Raises:
-        BadOption: a size is not positive, or no phase of that name exists.
+        BadOption: a size is not positive.
+        UnknownPhase: the model has no phase of a name in `phases`.
         MalformedConfig, BuildFailure: see `build`.
         TraceFailure: no phase recorded anything.
     """
@@ -64,9 +65,13 @@ def trace(
             model = build(config, dtype=dtype, layers=layers)
         runner = PhaseRunner(config.name, model, values, dtype, batch, seq_len, max_cache_len)
         runner.run(tuple(phases) if phases is not None else None)
+    if unknown := [phase for phase in phases or () if phase not in runner.available]:
+        raise UnknownPhase(model=config.name, phase=unknown[0], known=", ".join(runner.available))
     if not runner.recorder.ops:
-        if runner.failures:
-            raise runner.failures[0]
-        detail = f"the model has {', '.join(runner.available)}"
-        raise BadOption(option="phases", value=",".join(phases or ()), detail=detail)
+        detail = "it makes no calls"
+        raise (
+            runner.failures[0]
+            if runner.failures
+            else TraceFailure(model=config.name, phase=", ".join(runner.done), detail=detail)
+        )
     return Trace(config.name, runner.recorder.ops, tuple(runner.done), tuple(runner.failures))

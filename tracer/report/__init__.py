@@ -1,5 +1,1 @@
-"""Tables and pages for people."""
-
-from tracer.report.summary import as_json, table
-
-__all__ = ["as_json", "table"]
+"""Tables and pages for people. Nothing is imported here: the tools on files need none of the pipeline."""

@@ -27,3 +27,11 @@ class MissingPlotter(HarvestError):
     code = "HV903"
     message = "a plot needs matplotlib, which is not installed"
     advice = "pip install 'spyre-kernels[plot]'."
+
+
+class WrongCommandLine(HarvestError):
+    """The option parser refuses the command line."""
+
+    code = "HV904"
+    message = "{detail}"
+    advice = "`{command} --help`."

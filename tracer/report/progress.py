@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from tracer import pipeline
+from tracer.harvest_op import OpResult
 
 LINE_SECONDS = 5.0
 """Between two plain lines of one model."""
@@ -23,6 +25,7 @@ class ProgressPrinter:
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._last = 0.0
+        self._said: set[str] = set()
         if console.is_terminal and not quiet:
             columns = (
                 TextColumn("{task.description}"),
@@ -48,11 +51,18 @@ class ProgressPrinter:
         if not self._bar and not self._quiet:
             self._plain(f"{model}: tracing")
 
+    def finished(self, results: Iterable[OpResult]) -> None:
+        """What went wrong with ops, each said once: not all of them are steps of the progress."""
+        for result in results:
+            if result.message and result.message not in self._said:
+                self._said.add(result.message)
+                self._plain(result.message)
+
     def __call__(self, progress: pipeline.Progress) -> None:
         """Show one step. What went wrong with an op is always said."""
         result = progress.result
-        if result is not None and result.message:
-            self._plain(result.message)
+        if result is not None:
+            self.finished([result])
         if self._quiet:
             return
         if self._bar:

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tracer.ktir.coverage_checks import coverage_findings
 from tracer.ktir.diagnostics import Diagnostic, KtirError, location
-from tracer.ktir.dialect import ConstructMemoryViewOp
 from tracer.ktir.latency import LatencyReport, latency
 from tracer.ktir.simulator import Module
-from tracer.ktir.simulator.dtypes import element
-from tracer.report.errors import BadArgument, MissingPlotter, UnreadableFile
-
-DTYPES = {
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "f32": torch.float32,
-    "f64": torch.float64,
-    "i1": torch.bool,
-    "i8": torch.int8,
-    "i16": torch.int16,
-    "i32": torch.int32,
-    "i64": torch.int64,
-}
+from tracer.report.errors import MissingPlotter, UnreadableFile
+from tracer.report.ktir_arguments import arguments, placed_memory
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """A run: for each stored argument its name and tensor, and what the sanitizer found.
+    """A run: for each stored argument its name and tensor, and what the checks and the sanitizer found.
 
-    `trace` has a line per executed operation where one was asked for, `latency` the model's report.
+    A run that a fault ended has no outputs, a text that is wrong no function either; what is wrong is among
+    the diagnostics. `trace` has a line per executed operation where one was asked for, `latency` the model's
+    report.
     """
 
     function: str
@@ -46,7 +35,7 @@ class Simulation:
 
     def lines(self) -> list[str]:
         """The run for people."""
-        found = [*self.trace, f"{self.function} on {self.cores} cores"]
+        found = [*self.trace, *([f"{self.function} on {self.cores} cores"] if self.function else [])]
         for name, tensor in self.outputs:
             wide = tensor.double().flatten()
             spread = (
@@ -83,7 +72,6 @@ def lint(files: Iterable[Path]) -> list[Diagnostic]:
     Raises:
         UnreadableFile: a file cannot be read.
     """
-    from tracer.ktir.coverage_checks import coverage_findings
     from tracer.ktir.verifier import public_parser_findings
 
     found: list[Diagnostic] = []
@@ -106,45 +94,66 @@ def simulate(
     cores: int | None = None,
     seed: int = 0,
     *,
+    memory: Sequence[str] = (),
     trace: bool = False,
     pipeline: str | None = None,
+    mode: str = "strict",
 ) -> Simulation:
     """Run a function on arguments that are given or made up.
 
     `specs` are `NAME=VALUE`: a number, a file of torch.save or numpy.save, or `f16[12,64]` for random values
-    (integers: zeros). An argument that is not given gets random values and the extent of its views. `trace`
+    (integers: zeros). An argument that is not given gets random values and the extent of its views.
+    `memory` has `ADDRESS=VALUE` for literal addresses of global memory, in elements, and `CORE:ADDRESS=VALUE`
+    for those of a core's scratchpad; a literal address that is not given is filled as an argument is. `trace`
     notes every operation; `pipeline` (`serial`, `overlapped`, `overlapped_3way`) asks for the latency model.
+    `mode` is `strict`, or `ktir_cpu` for results and cycles as the public simulator has them.
 
     Raises:
         UnreadableFile: a file cannot be read.
         BadArgument: a spec is malformed, or an argument is missing that no view describes.
-        KtirError: the text is wrong, or the run has a fault.
     """
     torch.set_num_threads(1)
-    chosen = Module.parse(_read(file), str(file)).function(function)
-    given = dict(_split(spec) for spec in specs)
-    if unknown := sorted(set(given) - set(chosen.argument_names)):
-        raise BadArgument(argument=unknown[0], detail=f"the function has {', '.join(chosen.argument_names)}")
+    try:
+        module = Module.parse(_read(file), str(file))
+        chosen = module.function(function)
+    except KtirError as error:
+        return Simulation("", 0, (), error.diagnostics)
     generator = torch.Generator().manual_seed(seed)
-    views = _views(chosen.op)
-    arguments: list[Any] = []
-    for name, value in zip(chosen.argument_names, chosen.op.body.block.args, strict=True):
-        if name in given:
-            arguments.append(_value(name, given[name], generator))
-        elif value in views:
-            span, dtype = views[value]
-            arguments.append(_random((span,), dtype, generator))
-        else:
-            raise BadArgument(argument=name, detail="no view says how large it is; give it with --arg")
+    values = arguments(chosen, specs, generator)
+    placed, local = placed_memory(chosen, memory, generator)
+    before = {address: tensor.clone() for address, tensor in placed.items()}
     grid = None if cores is None else (cores,)
+    found = [*module.warnings, *coverage_findings(chosen, values, grid=grid)]
     notes: list[str] = []
     watch = (lambda core, op, values: notes.append(_note(core, op, values))) if trace else None
-    result = chosen.run(arguments, grid=grid, check=False, trace=watch)
-    report = latency(chosen, arguments, grid=grid, pipeline=pipeline) if pipeline else None
+    outputs: list[tuple[str, torch.Tensor]] = []
+    report = None
+    try:
+        result = chosen.run(
+            values, grid=grid, check=False, memory=placed or None, lx=local or None, mode=mode, trace=watch
+        )
+    except KtirError as error:
+        found += error.diagnostics
+    else:
+        found += result.diagnostics
+        names = [chosen.argument_names[position] for position in result.written]
+        outputs += zip(names, result.outputs, strict=True)
+        outputs += [
+            (f"memory {address}", tensor)
+            for address, tensor in placed.items()
+            if not torch.equal(before[address], tensor)
+        ]
+        report = latency(chosen, values, grid=grid, pipeline=pipeline, mode=mode) if pipeline else None
     x, y, z = chosen.grid
-    names = [chosen.argument_names[position] for position in result.written]
-    outputs = tuple(zip(names, result.outputs, strict=True))
-    return Simulation(chosen.name, cores or x * y * z, outputs, result.diagnostics, tuple(notes), report)
+    return Simulation(chosen.name, cores or x * y * z, tuple(outputs), _distinct(found), tuple(notes), report)
+
+
+def _distinct(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """One finding a kind and place: what the checks of a text say of a run, the run may say again."""
+    kept: dict[tuple[str, int, int], Diagnostic] = {}
+    for diagnostic in found:
+        kept.setdefault((diagnostic.code, diagnostic.line, diagnostic.column), diagnostic)
+    return tuple(kept.values())
 
 
 def _note(core: int, op: Any, values: tuple[Any, ...]) -> str:
@@ -184,53 +193,3 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(file=file, detail=getattr(error, "strerror", None) or str(error)) from error
-
-
-def _split(spec: str) -> tuple[str, str]:
-    name, separator, value = spec.partition("=")
-    if not separator or not name or not value:
-        raise BadArgument(argument=spec, detail="write NAME=VALUE")
-    return name.removeprefix("%"), value
-
-
-def _value(name: str, text: str, generator: torch.Generator) -> Any:
-    if shaped := re.fullmatch(r"(\w+)\[([\d,x ]*)\]", text):
-        if shaped[1] not in DTYPES:
-            raise BadArgument(argument=name, detail=f"no dtype {shaped[1]}; choose from {', '.join(DTYPES)}")
-        shape = tuple(int(extent) for extent in re.findall(r"\d+", shaped[2]))
-        return _random(shape, DTYPES[shaped[1]], generator)
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        if text.endswith(".npy"):
-            import numpy
-
-            return torch.from_numpy(numpy.load(text, allow_pickle=False))
-        return torch.load(text, weights_only=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise BadArgument(argument=name, detail=f"neither number, dtype[shape] nor file: {text}") from error
-
-
-def _random(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    if dtype.is_floating_point:
-        return torch.randn(shape, generator=generator, dtype=torch.float32).to(dtype)
-    return torch.zeros(shape, dtype=dtype)
-
-
-def _views(function: Any) -> Mapping[Any, tuple[int, torch.dtype]]:
-    """Elements that the static views of each argument span, and their dtype."""
-    found: dict[Any, tuple[int, torch.dtype]] = {}
-    for op in function.walk():
-        if isinstance(op, ConstructMemoryViewOp):
-            sizes, strides = op.static_sizes.get_values(), op.static_strides.get_values()
-            if all(isinstance(n, int) and n >= 0 for n in (*sizes, *strides)):
-                span = 1 + sum((int(n) - 1) * int(s) for n, s in zip(sizes, strides, strict=True))
-                dtype = element(op.view.type).dtype
-                found[op.pointer] = (max(span, found.get(op.pointer, (0, dtype))[0]), dtype)
-    return found

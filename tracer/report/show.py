@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tracer.emit import manifest
-from tracer.emit.errors import UnknownOpFolder
+from tracer.emit.errors import NoFolder, UnknownOpFolder
 from tracer.emit.manifest import natural
 from tracer.emit.naming import folder_name
+from tracer.report.errors import UnreadableFile
 
 _PATTERNS = {
     "inductor": "inductor_kernel.py",
@@ -50,6 +51,21 @@ def text(out: Path, found: tuple[str, str], part: str) -> str:
     if not files:
         raise UnknownOpFolder(out=out, name=op)
     return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def kernel_folder(path: Path) -> Path:
+    """The op's folder that `path` is, or is a file of.
+
+    Raises:
+        UnreadableFile: there is nothing at `path`.
+        NoFolder: it lacks what the kernels are read from.
+    """
+    if not path.exists():
+        raise UnreadableFile(file=path, detail="no such file or directory")
+    folder = path if path.is_dir() else path.parent
+    if lacking := [name for name in ("wrapper.py", "triton_kernel.py") if not (folder / name).is_file()]:
+        raise NoFolder(folder=folder, detail=f"it has no {lacking[0]}")
+    return folder
 
 
 def _exists(out: Path, pair: tuple[str, str]) -> bool:

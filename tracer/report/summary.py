@@ -71,6 +71,19 @@ def table(reports: Sequence[Report]) -> RenderableType:
     return Group(*parts)
 
 
+def tracebacks(report: Report) -> list[str]:
+    """For `--debug`: the traceback of every op that did not become a kernel, or how to get it."""
+    found = [f"{result.name}\n{result.trace}" for result in report.results if result.trace]
+    settled = {result.name for result in report.results}
+    earlier = [n for n, op in report.ran.items() if op.status not in ("ok", "view") and n not in settled]
+    if earlier:
+        names = ", ".join(sorted(earlier, key=natural))
+        found.append(
+            f"{report.model}: an earlier run settled {names}; --force makes them again, with tracebacks."
+        )
+    return found
+
+
 def _models(reports: Sequence[Report]) -> Table:
     found = Table(box=None, pad_edge=False)
     found.add_column("model", overflow="fold")
