@@ -58,6 +58,29 @@ def rewritten() -> Callable[..., tuple[SpyreKernel, ...]]:
     return lambda function, *tensors: rewrite(capture_function(function, *tensors))
 
 
+def blocks_of(kernel: SpyreKernel) -> dict[str, int]:
+    """The blocks of a kernel, as `rewrite` takes them."""
+    return {
+        p.name.removesuffix("_BLOCK").lower(): int(p.value)
+        for p in kernel.parameters
+        if p.type == "constexpr" and p.name != "CORES"
+    }
+
+
+@pytest.fixture(scope="session")
+def at_two_sizes() -> Callable[..., tuple[tuple[SpyreKernel, ...], tuple[SpyreKernel, ...]]]:
+    """`at_two_sizes(function, tensors, others)`: kernels for `tensors`, then those blocks for `others`."""
+
+    def run(
+        function: Callable[..., object], tensors: tuple[torch.Tensor, ...], others: tuple[torch.Tensor, ...]
+    ) -> tuple[tuple[SpyreKernel, ...], tuple[SpyreKernel, ...]]:
+        kernels = rewrite(capture_function(function, *tensors))
+        blocks = [blocks_of(kernel) for kernel in kernels]
+        return kernels, rewrite(capture_function(function, *others), blocks=blocks)
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def source_of() -> Callable[..., str]:
     """`source_of(function, *tensors)`: text of the last Spyre-aware kernel."""

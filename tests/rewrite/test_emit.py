@@ -123,7 +123,7 @@ def test_no_scalar_is_reduced(rewritten: Callable):
 
 def test_a_scalar_index_is_a_tensor_where_it_is_cast(source_of: Callable):
     # Triton's interpreter counts in Python integers, which have no `.to`.
-    source = source_of(lambda x: F.interpolate(x, scale_factor=2), torch.empty(1, 2, 8, 8))
+    source = source_of(lambda x: F.interpolate(x, size=(5, 7)), torch.empty(1, 2, 8, 8))
     assert "tl.full([], x" in source
     assert not re.search(r"\bx\d\.to\(", source)
 
@@ -132,3 +132,61 @@ def test_a_padded_lane_of_bfloat16_is_bfloat16_again(source_of: Callable):
     # Lanes are summed in float32; what follows (a dot, say) takes the dtype that memory has.
     source = source_of(torch.neg, torch.empty(64, 2, dtype=torch.bfloat16)[:, 1])
     assert re.search(r"tl\.sum\(in0\.load\(.*\)\.to\(tl\.float32\), axis=1\)\.to\(tl\.bfloat16\)", source)
+
+
+def test_regions_say_which_part_of_the_output_they_make(source_of: Callable):
+    comments = [line.strip() for line in source_of(*flat("pad")).splitlines() if "# Region" in line]
+    assert comments == [
+        "# Region x: out0[:, :, : x2_size] = 0.0",
+        "# Region y: out0[:, :, out0_2_start_y2 : out0_2_start_y2 + y2_size] from in0",
+        "# Region z: out0[:, :, out0_3_start_z2 : out0_3_start_z2 + z2_size] = 0.0",
+    ]
+
+
+def test_one_region_needs_no_comment(source_of: Callable):
+    assert "#" not in source_of(*flat("pointwise"))
+
+
+def test_padded_lanes_are_explained_once(source_of: Callable):
+    source = source_of(*flat("gather"))
+    assert source.count("tl.sum(in") == 2
+    assert source.count("and the sum drops them") == source.count("past the one element are clipped") == 1
+
+
+def test_a_wrap_around_is_explained(source_of: Callable):
+    lines = [line.strip() for line in source_of(*flat("index_copy_")).splitlines()]
+    assert lines[lines.index("# A negative index counts from the end.") + 1] == "tmp2 = tmp0 + out0_size_d1"
+    assert "# A negative" not in source_of(*flat("embedding"))
+
+
+def test_a_tile_number_is_divided_once_per_axis(source_of: Callable):
+    source = source_of(*flat("rank_six"))
+    assert "outer_x4 = outer_x5 // x4_tiles" in source
+    assert not re.search(r"//.*//", source)
+
+
+def test_an_accumulator_of_other_dims_has_its_own_name(source_of: Callable):
+    source = source_of(*flat("decode_matvec"))
+    assert "acc = tl.dot(" in source
+    assert re.search(r"tmp\d+ = tl.reshape\(acc, ", source)
+
+
+def test_a_clamped_coordinate_has_a_name_and_the_mask_names_the_same_ends(source_of: Callable):
+    source = source_of(lambda x: F.pad(x, (0, 0, 3, 2)), tensor(2, 10, 32))
+    assert "in0_x1 = tl.minimum(tl.maximum(x1 - in0_low_x1, 0), in0_size_x1 - 1)" in source
+    assert "x1 >= in0_low_x1" in source
+    assert "x1 < in0_low_x1 + in0_size_x1" in source
+    assert "in0.load([x0, in0_x1, x2])" in source
+
+
+def test_an_axis_is_clamped_only_where_it_leaves_the_buffer(source_of: Callable):
+    before = source_of(lambda x: F.pad(x, (0, 0, 3, 0)), tensor(2, 10, 32))
+    assert "in0_x1 = tl.maximum(x1 - in0_low_x1, 0)" in before
+    behind = source_of(lambda x: F.pad(x, (0, 0, 0, 2)), tensor(2, 10, 32))
+    assert "in0_x1 = tl.minimum(x1, in0_size_x1 - 1)" in behind
+    assert "in0_low" not in behind
+
+
+def flat(name: str) -> tuple[Callable[..., object], ...]:
+    function, tensors = CASES[name]
+    return (function, *tensors)  # type: ignore[arg-type]

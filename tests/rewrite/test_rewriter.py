@@ -10,19 +10,11 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from tracer.rewrite import SpyreKernel, rewrite
+from tracer.rewrite import rewrite
 
 
 def half(*shape: int) -> torch.Tensor:
     return torch.empty(shape, dtype=torch.float16)
-
-
-def blocks_of(kernel: SpyreKernel) -> dict[str, int]:
-    return {
-        p.name.removesuffix("_BLOCK").lower(): int(p.value)
-        for p in kernel.parameters
-        if p.type == "constexpr" and p.name != "CORES"
-    }
 
 
 OPS: dict[str, tuple[Callable, tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]] = {
@@ -37,10 +29,8 @@ OPS: dict[str, tuple[Callable, tuple[torch.Tensor, ...], tuple[torch.Tensor, ...
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_the_blocks_of_one_size_give_the_same_source_at_another(name: str, captured: Callable):
-    function, traced, other = OPS[name]
-    kernels = rewrite(captured(function, *traced))
-    again = rewrite(captured(function, *other), blocks=[blocks_of(kernel) for kernel in kernels])
+def test_the_blocks_of_one_size_give_the_same_source_at_another(name: str, at_two_sizes: Callable):
+    kernels, again = at_two_sizes(*OPS[name])
     assert [kernel.source for kernel in again] == [kernel.source for kernel in kernels]
     assert [k.parameters for k in again] != [k.parameters for k in kernels]
 

@@ -72,3 +72,10 @@ def test_in_place_at_another_element_is_refused(made_kernel: Callable):
 def test_circular_padding_reads_what_it_wrote_elsewhere(rewritten: Callable):
     with pytest.raises(AliasedAccess):
         rewritten(lambda x: F.pad(x, (2, 3), mode="circular"), torch.empty(2, 5, 17))
+
+
+def test_a_maximum_with_minus_infinity_is_the_other_value(source_of: Callable):
+    source = source_of(lambda x: F.max_pool2d(x, 3, 2, 1), torch.empty(1, 8, 14, 14))
+    assert "tl.maximum(" in source
+    assert 'tl.maximum(float("-inf")' not in source
+    assert ', float("-inf"), propagate_nan' not in source

@@ -7,6 +7,7 @@ then clamps the axis into it and the mask selects, so that no element outside th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tracer.rewrite.axes import Axis
@@ -34,40 +35,43 @@ def guards(kernel: Kernel, axes: tuple[Axis, ...], mask: str | None) -> dict[Axi
         statement = defined.get(operand) if isinstance(operand, str) else None
         if isinstance(statement, Compute) and statement.op == "and":
             pending += statement.args
-        elif isinstance(statement, Compute) and statement.op in _MIRROR:
-            for axis, interval in _compare(statement, defined, axes):
-                before = found.get(axis, Interval(0, axis.extent))
-                found[axis] = Interval(max(before.low, interval.low), min(before.high, interval.high))
+        elif isinstance(statement, Compute) and (compared := comparison(statement, defined, axes)):
+            axis, interval = compared
+            before = found.get(axis, Interval(0, axis.extent))
+            found[axis] = Interval(max(before.low, interval.low), min(before.high, interval.high))
     return {axis: i for axis, i in found.items() if (i.low, i.high) != (0, axis.extent)}
 
 
-def _compare(
-    statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, ...]
-) -> list[tuple[Axis, Interval]]:
+def comparison(
+    statement: Compute, defined: Mapping[str, Statement], axes: tuple[Axis, ...]
+) -> tuple[Axis, Interval] | None:
+    """The axis that a comparison with a literal restricts, and to what; None where it is no such one."""
+    if statement.op not in _MIRROR:
+        return None
     left, right = statement.args
     op = statement.op
     if isinstance(left, Const):
         left, right, op = right, left, _MIRROR[op]
     index = index_of(left, defined)
     if index is None or not isinstance(right, Const):
-        return []
+        return None
     driving = [axis for axis in axes if index.index.has(axis.symbol)]
     if len(driving) != 1:
-        return []
+        return None
     axis = driving[0]
     slope = index.index.coeff(axis.symbol)
     rest = index.index - slope * axis.symbol
     if not (slope.is_Integer and rest.is_Integer and slope > 0):
-        return []
+        return None
     limit, step = int(right.value) - int(rest), int(slope)
     below = {"lt": -(-limit // step), "le": limit // step + 1}  # axis < below
     above = {"ge": -(-limit // step), "gt": limit // step + 1}  # axis >= above
     if op == "eq":
-        return [(axis, Interval(above["ge"], below["le"]))]
-    return [(axis, Interval(above.get(op, 0), below.get(op, axis.extent)))]
+        return axis, Interval(above["ge"], below["le"])
+    return axis, Interval(above.get(op, 0), below.get(op, axis.extent))
 
 
-def index_of(operand: Operand, defined: dict[str, Statement]) -> Index | None:
+def index_of(operand: Operand, defined: Mapping[str, Statement]) -> Index | None:
     """The index expression behind a value, through casts."""
     statement = defined.get(operand) if isinstance(operand, str) else None
     while isinstance(statement, Compute) and statement.op == "cast" and isinstance(statement.args[0], str):

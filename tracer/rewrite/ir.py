@@ -37,10 +37,15 @@ class Range:
 
 @dataclass(frozen=True)
 class Const:
-    """A literal of Triton dtype `dtype` (`float32`, `int64`, `int1`)."""
+    """A literal of Triton dtype `dtype` (`float32`, `int64`, `int1`).
+
+    `text`, where it is set, is an expression over runtime parameters that equals the literal at the traced
+    size (see `extents`).
+    """
 
     value: bool | int | float
     dtype: str
+    text: str = ""
 
 
 Operand: TypeAlias = "Const | str"

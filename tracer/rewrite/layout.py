@@ -21,6 +21,24 @@ def call(prefix: str, items: Sequence[str], suffix: str, depth: int) -> list[str
     return [f"{pad}{prefix}(", *lines, f"{pad}){suffix}"]
 
 
+def define(name: str, groups: Sequence[Sequence[str]]) -> list[str]:
+    """`def name(...):` on one line, else every group of parameters on a line (or more) of its own."""
+    flat = f"def {name}({', '.join(item for group in groups for item in group)}):"
+    if len(flat) <= WIDTH:
+        return [flat]
+    lines = [f"def {name}("]
+    for group in groups:
+        line = INDENT
+        for item in group:
+            if len(line) + len(item) + 2 > WIDTH:
+                lines.append(line.rstrip())
+                line = INDENT
+            line += f"{item}, "
+        lines.append(line.rstrip())
+    # The formatter would put every parameter on a line of its own.
+    return [*lines, "):  # fmt: skip"]
+
+
 def assign(target: str, value: str, depth: int, suffix: str = "") -> list[str]:
     """`target = value`, with the outermost call of `value` broken where the line is too long."""
     line = f"{INDENT * depth}{f'{target} = ' if target else ''}{value}{suffix}"
@@ -41,3 +59,15 @@ def split_arguments(text: str) -> list[str]:
             parts.append(text[start:position].strip())
             start = position + 1
     return [*parts, text[start:].strip()]
+
+
+def without_parentheses(text: str) -> str:
+    """`text` without one pair of parentheses around the whole of it."""
+    if not text.startswith("(") or len(split_arguments(text[1:-1])) != 1:
+        return text
+    level = 0
+    for position, character in enumerate(text):
+        level += (character == "(") - (character == ")")
+        if level == 0:
+            return text[1:-1] if position == len(text) - 1 else text
+    return text

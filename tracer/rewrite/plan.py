@@ -90,6 +90,11 @@ def power_of_two_at_least(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 tile`, `2 tiles`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _options(
     axis: Axis,
     axes: tuple[Axis, ...],
@@ -322,7 +327,8 @@ class _Model:
         compulsory = sum(math.prod(a.extent for a in access.axes) * access.bytes for access in self.accesses)
         per_core = -(-tiles // self.target.cores)
         reasons = (
-            f"{tiles} tiles on {min(tiles, self.target.cores)} cores, {per_core} on the busiest",
+            f"{counted(tiles, 'tile')} on {counted(min(tiles, self.target.cores), 'core')},"
+            f" {per_core} on the busiest",
             f"{int(self.live_bytes(one)[0])} bytes of scratchpad, half of it left for double buffering",
             f"{moved} bytes moved, {compulsory} compulsory",
             "one block per reduction"

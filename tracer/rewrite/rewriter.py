@@ -9,13 +9,14 @@ from tracer.capture.kernel import Buffer, CapturedKernel, CapturedOp
 from tracer.rewrite.access import Access, accesses_of, forced_single
 from tracer.rewrite.axes import Axis, lift_opaque, refine
 from tracer.rewrite.contract import axes_of, form_contractions
-from tracer.rewrite.emit import Tiles, region_lines
+from tracer.rewrite.emit import Tiles, cut_of, region_comment, region_lines
+from tracer.rewrite.extents import name_extents
 from tracer.rewrite.ir import Kernel
 from tracer.rewrite.kernel import Plan, SpyreKernel
-from tracer.rewrite.layout import call
+from tracer.rewrite.layout import define
 from tracer.rewrite.parse import parse
 from tracer.rewrite.plan import Tiling, plan
-from tracer.rewrite.signature import Descriptor, descriptors_of, parameters_of
+from tracer.rewrite.signature import Descriptor, descriptors_of, grouped, parameters_of
 from tracer.rewrite.simplify import check_aliases, simplify
 from tracer.rewrite.split import split
 from tracer.rewrite.types import from_torch
@@ -60,6 +61,8 @@ def rewrite_kernel(
     grid = min(target.cores, max(region.tiling.tiles for region in regions))
     count: dict[str, int] = {}
     helpers: set[str] = set()
+    noted: set[str] = set()
+    cut = cut_of([region.accesses for region in regions]) if len(regions) > 1 else ""
     lines: list[str] = []
     made: list[Descriptor] = []
     for region in regions:
@@ -67,27 +70,26 @@ def rewrite_kernel(
         found = descriptors_of(region.accesses, tiling.blocks, count)
         unique = list({d.name: d for d in found.values()}.values())
         made += unique
+        kernel = name_extents(region.kernel, region.axes, found, numel)
         tiles = Tiles(
-            region.kernel,
+            kernel,
             region.axes,
             region.accesses,
-            region.varies,
+            axes_of(kernel, region.axes),
             tiling.blocks,
             tiling.looped,
             found,
             helpers,
+            noted,
         )
+        if len(regions) > 1:
+            lines += [*([""] if lines else []), region_comment(region.accesses, found, region.axes, cut)]
         lines += [line for d in unique for line in d.text(1)] + region_lines(tiles)
     params = {name: (value, memory[name]) for name, value in pointers.items()}
     parameters = parameters_of(
         params, made, {a: b for r in regions for a, b in r.tiling.blocks.items()}, grid
     )
-    head = call(
-        f"def {captured.name}",
-        [f"{p.name}: tl.constexpr" if p.type == "constexpr" else p.name for p in parameters],
-        ":",
-        0,
-    )
+    head = define(captured.name, grouped(parameters, made))
     preamble = [line for name in sorted(helpers) for line in HELPERS[name]]
     source = "\n".join([*preamble, "@triton.jit", *head, *lines, ""])
     tilings = [region.tiling for region in regions]
@@ -96,7 +98,7 @@ def rewrite_kernel(
         cores=grid,
         lx_bytes=max(t.lx_bytes for t in tilings),
         hbm_bytes=sum(t.hbm_bytes for t in tilings),
-        reasons=tuple(reason for t in tilings for reason in t.reasons),
+        reasons=tuple(reason for region in regions for reason in _reasons(region, len(regions) > 1)),
     )
     return SpyreKernel(captured.name, source, parameters, grid, report, captured.origins)
 
@@ -110,6 +112,11 @@ class _Region:
     varies: dict[str, frozenset[Axis]]
     accesses: tuple[Access, ...]
     tiling: Tiling
+
+
+def _reasons(region: _Region, named: bool) -> tuple[str, ...]:
+    first, *rest = region.tiling.reasons
+    return (f"region {region.axes[0].name[0]}: {first}" if named else first, *rest)
 
 
 def _contracted(kernel: Kernel, memory: dict[str, str]) -> tuple[Kernel, tuple[Axis, ...]]:

@@ -8,6 +8,7 @@ from tracer.rewrite.access import Access, Dim
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.kernel import Parameter
 from tracer.rewrite.layout import call
+from tracer.rewrite.split import LETTERS
 from tracer.rewrite.types import POINTER
 
 INT32_LIMIT = 2**31
@@ -93,7 +94,7 @@ def _descriptor(access: Access, name: str, blocks: dict[Axis, int]) -> Descripto
         label = dim.axis.name if dim.axis else f"d{position}"
         steps.append(tuple(runtime(f"step_{axis.name}", step) for axis, step in dim.steps))
         start = runtime(f"start_{label}", dim.start) if dim.start else ""
-        lows.append(runtime(f"low_{label}", dim.low) if dim.low is not None else "")
+        lows.append(runtime(f"low_{label}", dim.low) if dim.low else "")
         if dim.axis is not None and dim.low is None:
             extent = size_name(dim.axis)
         elif dim.value is not None or dim.low is not None or dim.steps:
@@ -138,3 +139,19 @@ def parameters_of(
     layout = [p for d in descriptors for p in d.parameters]
     constexprs = [Parameter(block_text(a, blocks), "constexpr", b) for a, b in blocks.items() if b > 1]
     return (*pointers, *sizes, *layout, *constexprs, Parameter("CORES", "constexpr", cores))
+
+
+def grouped(parameters: tuple[Parameter, ...], descriptors: list[Descriptor]) -> list[list[str]]:
+    """The parameters as they are declared: pointers, extents of each region, layout of each descriptor,
+    constexprs."""
+    layout = {p.name: d.name for d in descriptors for p in d.parameters}
+    found: dict[str, list[str]] = {}
+    for p in parameters:
+        if p.type == "constexpr":
+            found.setdefault("constexpr", []).append(f"{p.name}: tl.constexpr")
+        elif p.type.startswith("*"):
+            found.setdefault("pointers", []).append(p.name)
+        else:
+            region = next(letters for letters in LETTERS if p.name[0] in letters or p.name in layout)
+            found.setdefault(layout.get(p.name, region), []).append(p.name)
+    return list(found.values())

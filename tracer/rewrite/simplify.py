@@ -6,6 +6,7 @@ and a contraction reads its operands in the dtype they lie in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import sympy
@@ -29,6 +30,10 @@ WIDENS: dict[str, tuple[str, ...]] = {
 }
 
 
+# The argument that leaves the other as it is, infinities and NaN included.
+_UNITS: dict[str, float] = {"mul": 1, "maximum": float("-inf"), "minimum": float("inf")}
+
+
 def check_aliases(kernel: Kernel, buffers: dict[str, str]) -> None:
     """A buffer that is read and written must be so at the same element: tiles run in any order.
 
@@ -50,7 +55,7 @@ def simplify(kernel: Kernel, memory: dict[str, str]) -> Kernel:
     body = _forward_stores(kernel)
     body = _explicit_store_casts(body, memory)
     body = _drop_units(_shorten_casts(body))
-    body = _drop_dead(_share_loads(body))
+    body = drop_dead(_share_loads(body))
     return kernel.with_body(tuple(_restore_names(body)))
 
 
@@ -140,14 +145,15 @@ def _shorten_casts(body: list[Statement]) -> list[Statement]:
 
 
 def _drop_units(body: list[Statement]) -> list[Statement]:
-    """`1 * x` is `x`, whatever x is; so is `x != 0` of a boolean."""
+    """`1 * x` is `x`, whatever x is; so is `max(x, -inf)`, and `x != 0` of a boolean."""
     names: dict[str, Operand] = {}
     dtypes = {s.name: s.dtype for s in body if not isinstance(s, Store)}
     result: list[Statement] = []
     for statement in body:
         current = substitute(statement, names)
-        if isinstance(current, Compute) and current.op == "mul":
-            ones = [arg for arg in current.args if isinstance(arg, Const) and arg.value == 1]
+        if isinstance(current, Compute) and current.op in _UNITS:
+            unit = _UNITS[current.op]
+            ones = [arg for arg in current.args if isinstance(arg, Const) and arg.value == unit]
             others = [arg for arg in current.args if isinstance(arg, str) and dtypes[arg] == current.dtype]
             if ones and others:
                 names[current.name] = others[0]
@@ -195,7 +201,8 @@ def _share_loads(body: list[Statement]) -> list[Statement]:
     return result
 
 
-def _drop_dead(body: list[Statement]) -> list[Statement]:
+def drop_dead(body: Sequence[Statement]) -> list[Statement]:
+    """The statements that some store needs."""
     live: set[str] = set()
     result: list[Statement] = []
     for statement in reversed(body):

@@ -13,15 +13,12 @@ import triton.language as tl
 #   CORES: constexpr = 4
 @triton.jit
 def triton_per_fused_argmax_0(
-    in_ptr0,
-    out_ptr0,
-    x0_size,
-    r0_size,
+    in_ptr0, out_ptr0,
+    x0_size, r0_size,
     in0_stride_x0,
     out0_stride_x0,
-    R0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    R0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, r0_size], strides=[in0_stride_x0, 1], block_shape=[1, R0_BLOCK]
     )
@@ -32,4 +29,5 @@ def triton_per_fused_argmax_0(
         r0_mask = tl.arange(0, R0_BLOCK) < r0_size
         tmp0 = in0.load([x0, 0]).to(tl.float32)
         tmp2_idx = tl.sum(tl.argmax(tl.where(r0_mask[None, :], tmp0, float("-inf")), axis=1)).to(tl.int64)
+        # A block is at least 16 bytes: lanes past the one element are clipped.
         out0.store([x0, 0], tl.broadcast_to(tmp2_idx, [1, 2]))

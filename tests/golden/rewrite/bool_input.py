@@ -12,8 +12,10 @@ import triton.language as tl
 #   CORES: constexpr = 9
 @triton.jit
 def triton_poi_fused_where_0(
-    in_ptr0, in_ptr1, in_ptr2, out_ptr0, x0_size, X0_BLOCK: tl.constexpr, CORES: tl.constexpr
-):
+    in_ptr0, in_ptr1, in_ptr2, out_ptr0,
+    x0_size,
+    X0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(in_ptr0, shape=[x0_size], strides=[1], block_shape=[X0_BLOCK])
     in1 = tl.make_tensor_descriptor(in_ptr1, shape=[x0_size], strides=[1], block_shape=[X0_BLOCK])
     in2 = tl.make_tensor_descriptor(in_ptr2, shape=[x0_size], strides=[1], block_shape=[X0_BLOCK])

@@ -15,17 +15,13 @@ import triton.language as tl
 #   CORES: constexpr = 4
 @triton.jit
 def triton_per_fused__log_softmax_0(
-    in_ptr0,
-    out_ptr0,
-    out_ptr2,
-    x0_size,
-    r0_size,
+    in_ptr0, out_ptr0, out_ptr2,
+    x0_size, r0_size,
     in0_stride_x0,
     out2_stride_x0,
     out0_stride_x0,
-    R0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    R0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, r0_size], strides=[in0_stride_x0, 1], block_shape=[1, R0_BLOCK]
     )
@@ -43,6 +39,7 @@ def triton_per_fused__log_softmax_0(
         tmp6 = tl.exp(tmp5)
         tmp10 = tl.sum(tl.where(r0_mask[None, :], tmp6, 0.0))
         tmp11 = tl.log(tmp10)
+        # A block is at least 16 bytes: lanes past the one element are clipped.
         out2.store([x0, 0], tl.broadcast_to(tmp11, [1, 4]))
         out0.store([x0, 0], tl.broadcast_to(tmp4, [1, 4]))
 
@@ -64,21 +61,14 @@ def triton_per_fused__log_softmax_0(
 #   CORES: constexpr = 1
 @triton.jit
 def triton_per_fused__log_softmax_nll_loss_forward_1(
-    in_ptr0,
-    in_ptr1,
-    in_ptr2,
-    in_ptr3,
-    out_ptr2,
-    x0_size,
-    r0_size,
+    in_ptr0, in_ptr1, in_ptr2, in_ptr3, out_ptr2,
+    x0_size, r0_size,
     in0_stride_r0,
     in2_stride_r0,
     in3_stride_r0,
-    in1_stride_r0,
-    in1_size_d1,
-    in1_stride_d1,
+    in1_stride_r0, in1_size_d1, in1_stride_d1,
     CORES: tl.constexpr,
-):
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[r0_size, 1], strides=[in0_stride_r0, 1], block_shape=[1, 2]
     )
@@ -99,6 +89,7 @@ def triton_per_fused__log_softmax_nll_loss_forward_1(
         tmp17 = tl.full([], 0.0, tl.float32)
         tmp22 = tl.full([], 0, tl.int64)
         for r0 in tl.range(0, r0_size, 1):
+            # A block is at least 16 bytes: lanes past the one element read zero, and the sum drops them.
             tmp0 = tl.sum(in0.load([r0, 0]))
             tmp7 = tl.sum(in2.load([r0, 0]))
             tmp9 = tl.sum(in3.load([r0, 0]))
@@ -114,4 +105,5 @@ def triton_per_fused__log_softmax_nll_loss_forward_1(
             tmp22 = tmp22 + tmp18
         tmp23 = tmp22.to(tl.float32)
         tmp24 = tmp17 / tmp23
+        # A block is at least 16 bytes: lanes past the one element are clipped.
         out2.store([0], tl.broadcast_to(tmp24, [4]))

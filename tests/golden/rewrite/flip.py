@@ -15,17 +15,12 @@ import triton.language as tl
 #   CORES: constexpr = 32
 @triton.jit
 def triton_poi_fused_flip_0(
-    in_ptr0,
-    out_ptr0,
-    x0_size,
-    x1_size,
-    in0_stride_x0,
-    in0_stride_x1,
-    out0_stride_x0,
-    out0_stride_x1,
-    X0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    in_ptr0, out_ptr0,
+    x0_size, x1_size,
+    in0_stride_x0, in0_stride_x1,
+    out0_stride_x0, out0_stride_x1,
+    X0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0,
         shape=[x0_size, x1_size, 1],
@@ -42,6 +37,8 @@ def triton_poi_fused_flip_0(
     tiles = x0_tiles * x1_size
     for tile in tl.range(tl.program_id(0), tiles, CORES):
         x1 = tile % x1_size
-        x0 = tile // x1_size * X0_BLOCK
+        x0 = (tile // x1_size) * X0_BLOCK
+        # A block is at least 16 bytes: lanes past the one element read zero, and the sum drops them.
         tmp0 = tl.sum(in0.load([x0, x1_size - 1 - x1, 0]), axis=2)
+        # A block is at least 16 bytes: lanes past the one element are clipped.
         out0.store([x0, x1, 0], tl.broadcast_to(tmp0[:, :, None], [X0_BLOCK, 1, 8]))

@@ -21,23 +21,14 @@ import triton.language as tl
 #   CORES: constexpr = 25
 @triton.jit
 def triton_per_fused_addmm_t_0(
-    in_ptr0,
-    in_ptr1,
-    in_ptr2,
-    out_ptr1,
-    x0_size,
-    x1_size,
-    r0_size,
+    in_ptr0, in_ptr1, in_ptr2, out_ptr1,
+    x0_size, x1_size, r0_size,
     in0_stride_x0,
     in1_stride_x1,
     in2_stride_x1,
-    out1_stride_x0,
-    out1_stride_x1,
-    X0_BLOCK: tl.constexpr,
-    X1_BLOCK: tl.constexpr,
-    R0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    out1_stride_x0, out1_stride_x1,
+    X0_BLOCK: tl.constexpr, X1_BLOCK: tl.constexpr, R0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, r0_size], strides=[in0_stride_x0, 1], block_shape=[X0_BLOCK, R0_BLOCK]
     )
@@ -57,8 +48,9 @@ def triton_per_fused_addmm_t_0(
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_tiles * x1_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x1 = tile % x1_tiles * X1_BLOCK
-        x0 = tile // x1_tiles * X0_BLOCK
+        x1 = (tile % x1_tiles) * X1_BLOCK
+        x0 = (tile // x1_tiles) * X0_BLOCK
+        # A block is at least 16 bytes: lanes past the one element read zero, and the sum drops them.
         tmp12 = tl.sum(in2.load([x1, 0]), axis=1).to(tl.float32)
         tmp8 = tl.zeros([X0_BLOCK, X1_BLOCK], tl.float32)
         for r0 in tl.range(0, r0_size, R0_BLOCK):
@@ -66,4 +58,5 @@ def triton_per_fused_addmm_t_0(
             tmp2 = in1.load([x1, r0])
             tmp8 = tl.dot(tmp0, tl.trans(tmp2), tmp8, input_precision="ieee")
         tmp16 = tmp12[None, :] + tmp8
+        # A block is at least 16 bytes: lanes past the one element are clipped.
         out1.store([x0, x1, 0], tl.broadcast_to(tmp16[:, :, None].to(tl.float16), [X0_BLOCK, X1_BLOCK, 8]))

@@ -33,35 +33,14 @@ import triton.language as tl
 #   CORES: constexpr = 24
 @triton.jit
 def triton_poi_fused_clone_0(
-    in_ptr0,
-    out_ptr0,
-    x0_size,
-    x1_size,
-    x2_size,
-    x3_size,
-    x4_size,
-    x5_size,
-    in0_step_x2,
-    in0_step_x1,
-    in0_step_x3,
-    in0_size_d0,
-    in0_stride_d0,
-    in0_stride_x4,
-    in0_stride_x5,
+    in_ptr0, out_ptr0,
+    x0_size, x1_size, x2_size, x3_size, x4_size, x5_size,
+    in0_step_x2, in0_step_x1, in0_step_x3, in0_size_d0, in0_stride_d0, in0_stride_x4, in0_stride_x5,
     in0_stride_x0,
-    out0_step_x1,
-    out0_step_x2,
-    out0_step_x3,
-    out0_size_d0,
-    out0_stride_d0,
-    out0_stride_x0,
-    out0_stride_x4,
+    out0_step_x1, out0_step_x2, out0_step_x3, out0_size_d0, out0_stride_d0, out0_stride_x0, out0_stride_x4,
     out0_stride_x5,
-    X0_BLOCK: tl.constexpr,
-    X4_BLOCK: tl.constexpr,
-    X5_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    X0_BLOCK: tl.constexpr, X4_BLOCK: tl.constexpr, X5_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0,
         shape=[in0_size_d0, x4_size, x5_size, x0_size, 1],
@@ -79,12 +58,17 @@ def triton_poi_fused_clone_0(
     x5_tiles = tl.cdiv(x5_size, X5_BLOCK)
     tiles = x0_tiles * x1_size * x2_size * x3_size * x4_tiles * x5_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x5 = tile % x5_tiles * X5_BLOCK
-        x4 = tile // x5_tiles % x4_tiles * X4_BLOCK
-        x3 = tile // x5_tiles // x4_tiles % x3_size
-        x2 = tile // x5_tiles // x4_tiles // x3_size % x2_size
-        x1 = tile // x5_tiles // x4_tiles // x3_size // x2_size % x1_size
-        x0 = tile // x5_tiles // x4_tiles // x3_size // x2_size // x1_size * X0_BLOCK
+        x5 = (tile % x5_tiles) * X5_BLOCK
+        outer_x5 = tile // x5_tiles
+        x4 = (outer_x5 % x4_tiles) * X4_BLOCK
+        outer_x4 = outer_x5 // x4_tiles
+        x3 = outer_x4 % x3_size
+        outer_x3 = outer_x4 // x3_size
+        x2 = outer_x3 % x2_size
+        outer_x2 = outer_x3 // x2_size
+        x1 = outer_x2 % x1_size
+        x0 = (outer_x2 // x1_size) * X0_BLOCK
+        # A block is at least 16 bytes: lanes past the one element read zero, and the sum drops them.
         tmp0 = tl.reshape(
             tl.permute(
                 tl.reshape(
@@ -98,6 +82,7 @@ def triton_poi_fused_clone_0(
             ),
             [X0_BLOCK, 1, 1, 1, X4_BLOCK, X5_BLOCK],
         )
+        # A block is at least 16 bytes: lanes past the one element are clipped.
         out0.store(
             [x1 * out0_step_x1 + x2 * out0_step_x2 + x3 * out0_step_x3, x0, x4, x5, 0],
             tl.broadcast_to(

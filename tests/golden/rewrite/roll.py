@@ -17,19 +17,12 @@ import triton.language as tl
 #   CORES: constexpr = 20
 @triton.jit
 def triton_poi_fused_roll_0(
-    in_ptr0,
-    out_ptr0,
-    x0_size,
-    x1_size,
-    x2_size,
-    in0_stride_x0,
-    in0_size_d1,
-    in0_stride_d1,
-    out0_stride_x0,
-    out0_stride_x1,
-    X2_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    in_ptr0, out_ptr0,
+    x0_size, x1_size, x2_size,
+    in0_stride_x0, in0_size_d1, in0_stride_d1,
+    out0_stride_x0, out0_stride_x1,
+    X2_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0,
         shape=[x0_size, in0_size_d1, x2_size],
@@ -45,9 +38,10 @@ def triton_poi_fused_roll_0(
     x2_tiles = tl.cdiv(x2_size, X2_BLOCK)
     tiles = x0_size * x1_size * x2_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x2 = tile % x2_tiles * X2_BLOCK
-        x1 = tile // x2_tiles % x1_size
-        x0 = tile // x2_tiles // x1_size
-        tmp_index0 = (x1 + 7) % 10
+        x2 = (tile % x2_tiles) * X2_BLOCK
+        outer_x2 = tile // x2_tiles
+        x1 = outer_x2 % x1_size
+        x0 = outer_x2 // x1_size
+        tmp_index0 = (x1 + 7) % in0_size_d1
         tmp0 = in0.load([x0, tmp_index0, x2])
         out0.store([x0, x1, x2], tmp0)

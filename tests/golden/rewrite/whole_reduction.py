@@ -16,4 +16,5 @@ def triton_per_fused_sum_0(in_ptr0, out_ptr0, x0_size, r0_size, R0_BLOCK: tl.con
     for x0 in tl.range(tl.program_id(0), x0_size, CORES):
         tmp0 = in0.load([0])
         tmp4 = tl.sum(tmp0)
+        # A block is at least 16 bytes: lanes past the one element are clipped.
         out0.store([0], tl.broadcast_to(tmp4, [4]))

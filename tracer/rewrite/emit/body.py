@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tracer.rewrite.axes import Axis
-from tracer.rewrite.emit.contraction import accumulator_text, dot_text, result_text
-from tracer.rewrite.emit.memory import load_text, store_text
+from tracer.rewrite.emit.comments import comments_of
+from tracer.rewrite.emit.contraction import accumulator_name, accumulator_text, dot_text, result_text
+from tracer.rewrite.emit.memory import clamped_coordinates, load_text, store_text
 from tracer.rewrite.emit.tiles import Tiles, identity_of, literal
 from tracer.rewrite.emit.values import compute_text, index_text, reduce_text, scan_text
 from tracer.rewrite.functions import OPS, REDUCTIONS
 from tracer.rewrite.ir import Compute, Index, Load, Reduce, Scan, Statement, Store, value_symbols
-from tracer.rewrite.layout import INDENT, assign
+from tracer.rewrite.layout import INDENT, assign, without_parentheses
 from tracer.rewrite.signature import block_text, size_name
 
 
@@ -28,6 +29,7 @@ class _Writer:
     tiles: Tiles
     lines: list[str] = field(default_factory=list)
     depth: int = 1
+    clamped: set[str] = field(default_factory=set)
 
     def line(self, text: str) -> None:
         self.lines.append(f"{INDENT * self.depth}{text}")
@@ -64,14 +66,23 @@ class _Writer:
         self.depth -= 1
 
     def coordinates(self, counts: list[str]) -> None:
-        """First element of the tile along every parallel axis; the last axis runs fastest."""
-        remaining = "tile"
+        """First element of the tile along every parallel axis; the last axis runs fastest.
+
+        With three axes or more, `outer_x2` is the tile's number over the axes outside of x2.
+        """
+        parallel = self.tiles.parallel
+        outer = "tile"
         for position in reversed(range(len(counts))):
-            axis = self.tiles.parallel[position]
-            digit = remaining if position == 0 else f"{remaining} % {counts[position]}"
-            block = self.tiles.blocks[axis]
-            self.let(axis.name, digit if block == 1 else f"{digit} * {block_text(axis, self.tiles.blocks)}")
-            remaining = f"{remaining} // {counts[position]}"
+            axis, count = parallel[position], counts[position]
+            digit = outer if position == 0 else f"{outer} % {count}"
+            if self.tiles.blocks[axis] > 1:
+                digit = digit if digit.isidentifier() else f"({digit})"
+                digit = f"{digit} * {block_text(axis, self.tiles.blocks)}"
+            self.let(axis.name, digit)
+            outer = f"{outer} // {count}"
+            if position > 1:
+                self.let(f"outer_{axis.name}", outer)
+                outer = f"outer_{axis.name}"
 
     def indices(self) -> None:
         """Element indices of the axes that some value reads as numbers, and masks of padded reductions."""
@@ -133,25 +144,28 @@ class _Writer:
     def loop(self, reductions: Sequence[Reduce], stores: Sequence[Store]) -> None:
         tiles = self.tiles
         for reduction in reductions:
-            self.let(reduction.name, self.start(reduction))
+            is_dot = reduction.kind == "dot"
+            self.let(accumulator_name(tiles, reduction) if is_dot else reduction.name, self.start(reduction))
         for axis in tiles.reduced:
             block = block_text(axis, tiles.blocks)
             self.line(f"for {axis.name} in tl.range(0, {size_name(axis)}, {block}):")
             self.depth += 1
             first = axis.name if block == "1" else f"{axis.name} + tl.arange(0, {block})"
             self.reduced_index(axis, first, reductions)
+        outside = set(self.clamped)
         needed = self.cone([*reductions, *stores])
         for statement in tiles.kernel.body:
             if statement.name in needed and self.in_loop(statement):
                 self.statement(statement)
         for reduction in reductions:
             if reduction.kind == "dot":
-                self.let(reduction.name, dot_text(tiles, reduction))
+                self.let(accumulator_name(tiles, reduction), dot_text(tiles, reduction))
             else:
                 combine = OPS[REDUCTIONS[reduction.kind].combine].text
                 self.let(reduction.name, combine.format(reduction.name, reduce_text(tiles, reduction)))
         for store in stores:
             self.statement(store)
+        self.clamped = outside
         self.depth -= len(tiles.reduced)
         for reduction in reductions:
             if reduction.kind == "dot" and (text := result_text(tiles, reduction)) != reduction.name:
@@ -181,16 +195,36 @@ class _Writer:
 
     def statement(self, statement: Statement) -> None:
         tiles = self.tiles
+        if not self.printed(statement):
+            return
+        for comment in comments_of(tiles, statement):
+            self.line(f"# {comment}")
+        for name, text in clamped_coordinates(tiles, statement):
+            if name not in self.clamped:
+                self.clamped.add(name)
+                self.let(name, text)
         match statement:
-            case Load() if not tiles.inlined_load(statement.name):
+            case Load():
                 self.let(statement.name, load_text(tiles, statement))
             case Store():
                 self.lines += assign("", store_text(tiles, statement), self.depth)
             case Index():
                 self.let(statement.name, index_text(tiles, statement))
-            case Compute() if not tiles.stored_cast(statement.name):
+            case Compute():
                 self.let(statement.name, compute_text(tiles, statement))
             case Reduce():
-                self.let(statement.name, reduce_text(tiles, statement))
+                self.let(statement.name, without_parentheses(reduce_text(tiles, statement)))
             case Scan():
                 self.let(statement.name, scan_text(tiles, statement))
+
+    def printed(self, statement: Statement) -> bool:
+        """Whether a statement has a line of its own: some are written where they are used."""
+        tiles = self.tiles
+        match statement:
+            case Load():
+                return not tiles.inlined_load(statement.name)
+            case Index():
+                return tiles.inlined_index(statement.name) is None
+            case Compute():
+                return not tiles.stored_cast(statement.name)
+        return True

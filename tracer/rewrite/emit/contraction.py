@@ -8,6 +8,15 @@ from tracer.rewrite.emit.tiles import Tiles
 from tracer.rewrite.ir import Reduce
 
 
+def accumulator_name(tiles: Tiles, reduction: Reduce) -> str:
+    """What a dot accumulates into: its own value, or `acc` where that has other dims."""
+    name = reduction.name
+    if _arranged(tiles, reduction, name) == name:
+        return name
+    dots = [s for s in tiles.kernel.body if isinstance(s, Reduce) and s.kind == "dot"]
+    return "acc" if len(dots) == 1 else f"acc_{name}"
+
+
 def accumulator_text(tiles: Tiles, reduction: Reduce) -> str:
     """The zero that a dot accumulates into."""
     return f"tl.zeros({tiles.shape(_result_dims(tiles, _roles(tiles, reduction)))}, tl.float32)"
@@ -23,7 +32,7 @@ def dot_text(tiles: Tiles, reduction: Reduce) -> str:
     b = tiles.arrange(right, tiles.tile_of(right), (*batch, k, n))
     a = _masked(tiles, left, a, reduction, ["None"] * (len(batch) + 1) + [":"])
     b = _masked(tiles, right, b, reduction, ["None"] * len(batch) + [":", "None"])
-    return f'tl.dot({a}, {b}, {reduction.name}, input_precision="ieee")'
+    return f'tl.dot({a}, {b}, {accumulator_name(tiles, reduction)}, input_precision="ieee")'
 
 
 def _masked(tiles: Tiles, name: str, text: str, reduction: Reduce, index: list[str]) -> str:
@@ -37,10 +46,14 @@ def _masked(tiles: Tiles, name: str, text: str, reduction: Reduce, index: list[s
 
 def result_text(tiles: Tiles, reduction: Reduce) -> str:
     """The finished accumulator as the tile of its value."""
+    return _arranged(tiles, reduction, accumulator_name(tiles, reduction))
+
+
+def _arranged(tiles: Tiles, reduction: Reduce, text: str) -> str:
     want = tiles.tile_of(reduction.name)
     if not want:
-        return f"tl.sum({reduction.name})"
-    return tiles.arrange(reduction.name, _result_dims(tiles, _roles(tiles, reduction)), want)
+        return f"tl.sum({text})"
+    return tiles.arrange(text, _result_dims(tiles, _roles(tiles, reduction)), want)
 
 
 def _roles(tiles: Tiles, reduction: Reduce) -> Contraction:

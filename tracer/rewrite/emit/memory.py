@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracer.rewrite.access import Access, Dim
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.emit.tiles import Tiles, literal
-from tracer.rewrite.ir import Compute, Const, Load, Operand, Store
+from tracer.rewrite.ir import Compute, Const, Load, Operand, Statement, Store
 from tracer.rewrite.types import memory_dtype
 
 
@@ -62,13 +62,36 @@ def _narrowed(tiles: Tiles, value: Operand, access: Access) -> tuple[Operand, st
 
 def _coordinates(tiles: Tiles, access: Access) -> str:
     found = tiles.descriptors[access]
-    rows = zip(access.dims, found.starts, found.lows, found.sizes, found.steps, strict=True)
-    texts = [_coordinate(tiles, *row) for row in rows]
+    rows = zip(access.dims, found.starts, found.sizes, found.steps, strict=True)
+    texts = [_coordinate(tiles, found.name, *row) for row in rows]
     texts += ["0"] * (len(found.block) - len(texts))
     return f"[{', '.join(texts)}]"
 
 
-def _coordinate(tiles: Tiles, dim: Dim, start: str, low: str, size: str, steps: tuple[str, ...]) -> str:
+def clamped_coordinates(tiles: Tiles, statement: Statement) -> list[tuple[str, str]]:
+    """Name and text of every coordinate that an access clamps; the mask drops what is read there."""
+    access = tiles.access_written(statement)
+    if access is None:
+        return []
+    descriptor = tiles.descriptors[access]
+    found = []
+    for dim, low, size in zip(access.dims, descriptor.lows, descriptor.sizes, strict=True):
+        if dim.low is None or dim.axis is None:
+            continue
+        text = f"tl.maximum({dim.axis.name} - {low}, 0)" if low else dim.axis.name
+        if dim.low + dim.extent < dim.axis.extent:
+            text = f"tl.minimum({text}, {size} - 1)"
+        found.append((_clamped(descriptor.name, dim.axis), text))
+    return found
+
+
+def _clamped(descriptor: str, axis: Axis) -> str:
+    return f"{descriptor}_{axis.name}"
+
+
+def _coordinate(
+    tiles: Tiles, descriptor: str, dim: Dim, start: str, size: str, steps: tuple[str, ...]
+) -> str:
     if dim.value is not None:
         text = f"tl.sum({dim.value})" if tiles.tile_of(dim.value) else dim.value
         text = text if tiles.dtype(dim.value) == "int32" else f"{text}.to(tl.int32)"
@@ -76,12 +99,12 @@ def _coordinate(tiles: Tiles, dim: Dim, start: str, low: str, size: str, steps: 
         text = " + ".join(f"{a.name} * {step}" for (a, _), step in zip(dim.steps, steps, strict=True))
     elif dim.axis is None:
         return start or "0"
+    elif dim.low is not None:
+        text = _clamped(descriptor, dim.axis)
     elif dim.axis.reduced and not tiles.looped:
         text = "0"
     else:
         text = dim.axis.name
-    if dim.low is not None:
-        text = f"tl.minimum(tl.maximum({text} - {low}, 0), {size} - 1)"
     if dim.reverse:
         text = f"{size} - 1 - {text}"
     if start:

@@ -12,9 +12,11 @@ from functools import cached_property
 
 from tracer.rewrite.access import Access
 from tracer.rewrite.axes import Axis
-from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Reduce, Statement, Store
+from tracer.rewrite.ir import Compute, Const, Index, Kernel, Load, Operand, Reduce, Statement, Store
 from tracer.rewrite.padding import zero_padded
 from tracer.rewrite.signature import Descriptor, block_text
+
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Tiles:
     """One region of a kernel with its plan: everything that the text of a statement depends on.
 
     `blocks` are the plan's; `looped` says that reductions run in blocks. `helpers` collects the helper
-    functions that the text calls.
+    functions that the text calls, `noted` the comments that the kernel has already.
     """
 
     kernel: Kernel
@@ -33,6 +35,7 @@ class Tiles:
     looped: bool
     descriptors: dict[Access, Descriptor]
     helpers: set[str] = field(default_factory=set)
+    noted: set[str] = field(default_factory=set)
 
     @cached_property
     def reduced(self) -> tuple[Axis, ...]:
@@ -113,6 +116,8 @@ class Tiles:
         """An operand widened to broadcast over `want`."""
         if isinstance(operand, Const):
             return literal(operand)
+        if (axis := self.inlined_index(operand)) is not None:
+            return axis.name
         return self.widen(operand, self.tile_of(operand), want)
 
     def arrange(self, text: str, have: tuple[Axis | None, ...], want: tuple[Axis | None, ...]) -> str:
@@ -146,6 +151,23 @@ class Tiles:
             and isinstance(users[0], Compute)
             and users[0].op == "cast"
         )
+
+    def access_written(self, statement: Statement) -> Access | None:
+        """The access in the line of a statement: its own, or that of a load which a cast has in line."""
+        if isinstance(statement, Compute) and isinstance(source := statement.args[0], str):
+            statement = (
+                self.defined[source] if statement.op == "cast" and self.inlined_load(source) else statement
+            )
+        return self.access_of[id(statement)] if isinstance(statement, Load | Store) else None
+
+    def inlined_index(self, name: str) -> Axis | None:
+        """The axis of block 1 that a value is, if it is only compared: comparisons name the axis itself."""
+        statement = self.defined[name]
+        if not isinstance(statement, Index) or statement.dtype != "int32":
+            return None
+        compared = all(isinstance(user, Compute) and user.op in COMPARISONS for user in self.users[name])
+        axis = next((a for a in self.axes if a.symbol == statement.index), None)
+        return axis if compared and axis is not None and self.blocks[axis] == 1 else None
 
     def stored_cast(self, name: str) -> bool:
         """Whether a value is a cast whose one use is a store: it is written in the store."""
@@ -185,8 +207,10 @@ def permute(text: str, order: list[int]) -> str:
 
 
 def literal(constant: Const) -> str:
-    """A constant in Triton source."""
+    """A constant in Triton source: the runtime parameters that it stands for, else the number."""
     value = constant.value
+    if constant.text:
+        return constant.text
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):

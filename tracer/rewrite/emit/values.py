@@ -10,7 +10,7 @@ from tracer.rewrite.axes import Axis
 from tracer.rewrite.emit.memory import load_text
 from tracer.rewrite.emit.tiles import Tiles, identity_of, literal
 from tracer.rewrite.functions import OPS, REDUCTIONS, SCANS
-from tracer.rewrite.ir import Compute, Const, FloorDiv, Index, Load, Modulo, Reduce, Scan
+from tracer.rewrite.ir import Compute, Const, FloorDiv, Index, Load, Modulo, Operand, Reduce, Scan
 from tracer.rewrite.signature import size_name
 
 
@@ -33,17 +33,28 @@ def compute_text(tiles: Tiles, statement: Compute) -> str:
 
 
 def _mean_extent(tiles: Tiles, statement: Compute) -> str | None:
-    """A sum divided by the number of its terms (or one less: a variance) divides by the runtime extents."""
+    """A sum divided by the number of its terms (of a variance: one less) divides by the runtime extents."""
     source, divisor = statement.args
     if isinstance(source, str) and isinstance(divisor, Const):
         origin = tiles.defined[source]
         terms = math.prod(a.extent for a in tiles.reduced)
-        if isinstance(origin, Reduce) and origin.kind == "sum" and divisor.value in (terms, terms - 1):
+        if isinstance(origin, Reduce) and origin.kind == "sum":
             count = " * ".join(size_name(a) for a in tiles.reduced)
-            if divisor.value != terms:
+            if divisor.value == terms:
+                return count if count.isidentifier() else f"({count})"
+            if divisor.value == terms - 1 and _squares_deviation(tiles, origin.args[0]):
                 return f"({count} - 1)"
-            return count if count.isidentifier() else f"({count})"
     return None
+
+
+def _squares_deviation(tiles: Tiles, operand: Operand) -> bool:
+    """Whether a value is the square of a difference: a variance, divided by one less than its terms."""
+    match tiles.defined.get(operand) if isinstance(operand, str) else None:
+        case Compute(op="mul", args=(str(one), str(other))) if one == other:
+            match tiles.defined[one]:
+                case Compute(op="sub"):
+                    return True
+    return False
 
 
 def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
@@ -109,6 +120,8 @@ def _expression(tiles: Tiles, expression: sympy.Expr, want: tuple[Axis, ...]) ->
         return str(int(expression))
     if expression.is_Symbol:
         axis = next((a for a in tiles.axes if a.symbol == expression), None)
+        if axis is None and expression.name not in tiles.defined:
+            return str(expression.name)  # a runtime parameter, see `extents`
         if axis is None:
             text = tiles.text(expression.name, want)
             return f"{text}.to(tl.int32)" if tiles.dtype(expression.name) == "int1" else text
