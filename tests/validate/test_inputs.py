@@ -94,3 +94,13 @@ def test_both_halves_of_an_oracle():
     assert torch.equal(rounded(None, wide, layouts, ("x",))[0], wide["x"].half())
     views = {"v": ("a", (1,), (1,), torch.float32, 1)}
     assert rounded([wide["x"], wide["x"]], wide, layouts, ("a", "v"), views)[1].dtype == torch.float32
+
+
+def test_a_scale_multiplies_exactly():
+    def made(**bounds: float) -> torch.Tensor:
+        return random_tensor(
+            (300,), (1,), torch.float16, generator=torch.Generator().manual_seed(3), **bounds
+        )
+
+    assert torch.equal(made(scale=2.0**-7) * 2**7, made())
+    assert float(made(scale=2.0**-7).abs().max()) < 2.0**-6

@@ -5,7 +5,7 @@ import pytest
 from tracer.models.op_call import TensorSpec
 from tracer.validate.call_text import parse_identity
 from tracer.validate.scaling import canonical
-from tracer.validate.sizes import rescaled, scalings
+from tracer.validate.sizes import proportional, rescaled, scalings
 from tracer.validate.stage import Stage
 
 
@@ -86,6 +86,7 @@ def test_an_op_without_extents_has_no_other_size():
 def test_sources_are_compared_up_to_the_numbers_of_temporaries():
     assert canonical("tmp3 = f(tmp1, tmp3)") == canonical("tmp7 = f(tmp2, tmp7)")
     assert canonical("tmp3 = f(tmp1, tmp3)") != canonical("tmp7 = f(tmp2, tmp2)")
+    assert canonical("tmp3_raw = f(tmp1)") == canonical("tmp7_raw = f(tmp2)")
     assert canonical("tmp0 = x0_size + 1") != canonical("tmp0 = x0_size + 2")
 
 
@@ -94,3 +95,15 @@ def test_a_loop_over_a_reduction_turns_at_the_other_size(source, blocks):
     call = parse_identity("torch.mean($0, -1); $0=torch.float16[12, 128]:[128, 1]+0")
     sizes, _ = next(scalings(call, [stage({"x0": 12, "r0": 128}, {"r0": 128})], source=source))
     assert -(-sizes[128] // 128) == blocks
+
+
+def test_proportional_sizes_keep_what_divides_what():
+    call = parse_identity("torch.f($0, 768, 12); $0=torch.float16[196, 1, 768]:[768, 768, 1]+0")
+    ((mapping, changed),) = proportional(call)
+    assert mapping == {12: 9, 196: 147, 768: 576}
+    assert changed.args[1:] == (576, 9)
+    assert changed.tensors[0].shape == (147, 1, 576)
+
+
+def test_sizes_that_no_quarter_divides_have_no_proportional_ones():
+    assert not list(proportional(parse_identity("torch.neg($0); $0=torch.float16[3, 2]:[2, 1]+0")))

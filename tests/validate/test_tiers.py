@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tracer.errors import HarvestError
 from tracer.validate import tiers
@@ -16,7 +17,7 @@ from tracer.validate.errors import (
     SimulatorFailed,
     SurvivingControl,
 )  # fmt: skip
-from tracer.validate.problem import check_interpreted
+from tracer.validate.problem import check_interpreted, magnified
 
 SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
 LINEAR = (
@@ -133,11 +134,48 @@ def test_t1_finds_a_softmax_that_overflows(make_folder):
     folder = make_folder(SOFTMAX, triton_kernel=(old, f"{old}\n        {name} = -{name}"))
     tiers.check_t0(folder)
     folder = make_folder(SOFTMAX)
-    problem = tiers.magnified(folder.scaled.problem)
+    problem = magnified(folder.scaled.problem)
     check_interpreted(problem, "T1")
     problem.source.write_text(source_of(folder).replace(old, f"{old}\n        {name} = -{name}"))
     with pytest.raises(Mismatch, match="nan"):
         check_interpreted(problem, "T1")
+
+
+ATTENTION = (
+    "torch.nn.functional.multi_head_attention_forward($0, $1, $1, 64, 4, $2, $3, None, None, False, 0.0, $4,"
+    " $5, training=False); $0=torch.float16[1, 1, 64]:[64, 64, 1]+0; $1=torch.float16[20, 1, 64]:[64, 64,"
+    " 1]+0; $2=torch.float16[192, 64]:[64, 1]+0; $3=torch.float16[192]:[1]+0; $4=torch.float16[64,"
+    " 64]:[64, 1]+0; $5=torch.float16[64]:[1]+0"
+)
+GET_ROWS = "torch.Tensor.__getitem__($0, $1); $0=torch.float16[100, 64]:[64, 1]+0; $1=torch.int64[12]:[1]+0"
+EMBEDDING = (
+    "torch.nn.functional.embedding($0, $1); $0=torch.int64[12]:[1]+0; $1=torch.float16[100, 64]:[64, 1]+0"
+)
+
+
+def test_t1_counts_indices_from_the_end_where_the_op_takes_them(make_folder):
+    folder = make_folder(GET_ROWS)
+    (indices,) = (t for t in folder.scaled.problem.inputs.values() if t.dtype == torch.int64)
+    assert bool((indices < 0).any())
+    assert bool((indices >= 0).any())
+    tiers.check_t1(folder)
+
+
+def test_t1_counts_no_index_from_the_end_where_the_op_refuses(make_folder):
+    folder = make_folder(EMBEDDING)
+    (indices,) = (t for t in folder.scaled.problem.inputs.values() if t.dtype == torch.int64)
+    assert bool((indices >= 0).all())
+    tiers.check_t1(folder)
+
+
+def test_t1_finds_a_wrap_around_by_the_traced_extent(make_folder):
+    folder = make_folder(GET_ROWS)
+    problem = folder.scaled.problem
+    problem.source.write_text(source_of(folder).replace("tmp0 + in1_size_d0", "tmp0 + 100"))
+    with pytest.raises((Mismatch, InterpreterFailed, Disturbed)):
+        check_interpreted(problem, "T1")
+    with pytest.raises(NotProved, match="differs"):
+        tiers.check_t1(make_folder(GET_ROWS, triton_kernel=("tmp0 + in1_size_d0", "tmp0 + 100")))
 
 
 def test_t1_compares_the_cores(make_folder):
@@ -166,6 +204,14 @@ def test_a_comparison_that_accepts_anything_is_told(make_folder, monkeypatch):
     monkeypatch.setattr("tracer.validate.problem.difference", lambda expected, got: "")
     with pytest.raises(SurvivingControl, match="zeros, untouched"):
         tiers.check_controls(folder)
+
+
+def test_a_dropped_contribution_shows_in_an_op_of_many_steps(make_folder):
+    # Projections, softmax, projection: unscaled weights saturate the softmax, and bounds swallow a bias.
+    score = tiers.check_controls(make_folder(ATTENTION))
+    assert not score.survived
+    assert {"zeroed x5", "permuted x5", "zeroed query"} <= set(score.caught)
+    assert sum(name.startswith("half of") for name in score.caught) >= 6
 
 
 def test_controls_that_are_no_mistake_are_left_out(make_folder):

@@ -24,11 +24,12 @@ def stage_expression(kernel: SpyreKernel, ktir: str) -> str:
     return f"Stage({', '.join(parts)})"
 
 
-def input_expression(name: str, index: IndexRange | None, positive: bool = False) -> str:
+def input_expression(name: str, index: IndexRange | None, positive: bool = False, scale: float = 1.0) -> str:
     """The call that fills one input buffer."""
     bounds = f", high={index.high}" if index else ""
     bounds += ", distinct=True" if index and index.distinct else ""
     bounds += ", positive=True" if positive else ""
+    bounds += f", scale={scale!r}" if scale != 1.0 else ""
     return f"random_tensor(*BUFFERS[{quoted(name)}], generator=generator{bounds})"
 
 

@@ -23,6 +23,7 @@ from tracer.emit.pieces import (
     listed,
     stage_expression,
 )
+from tracer.emit.scales import input_scales
 from tracer.emit.templates import environment
 from tracer.lower.ktir_text import Ktir
 from tracer.models.replay import float64, render
@@ -86,7 +87,7 @@ def render_folder(record: OpRecord) -> dict[str, str]:
 def _context(record: OpRecord) -> dict[str, Any]:
     captured, call = record.captured, record.captured.call
     inputs = [buffer.name for buffer in captured.buffers if buffer.role == "input"]
-    ranges, positive = index_ranges(captured), positive_inputs(captured)
+    ranges, positive, scales = index_ranges(captured), positive_inputs(captured), input_scales(captured)
     kernels = {kernel.name: kernel for kernel in record.kernels}
     texts = definitions(kernel.source for kernel in record.kernels)
     return {
@@ -108,7 +109,10 @@ def _context(record: OpRecord) -> dict[str, Any]:
             b.name: (b.base, *_layout(b), b.spec.offset) for b in captured.buffers if b.base is not None
         },
         "outputs": captured.outputs,
-        "inputs": {name: input_expression(name, ranges.get(name), name in positive) for name in inputs},
+        "inputs": {
+            name: input_expression(name, ranges.get(name), name in positive, scales.get(name, 1.0))
+            for name in inputs
+        },
         "oracle": requote(render(float64(call), [f"x[{literal(name)}]" for name in inputs])),
         "launcher": launcher_head(naming.launcher_name(record.name), inputs, len(captured.outputs)),
         "written": [name for name in inputs if name in captured.outputs],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -11,7 +11,7 @@ import torch
 from tracer.errors import HarvestError
 from tracer.validate.buffers import poison
 from tracer.validate.oracle import flat_memory
-from tracer.validate.problem import Problem, interpret
+from tracer.validate.problem import Problem, interpret, magnified
 from tracer.validate.shape import identical
 from tracer.validate.stage import Stage
 
@@ -103,11 +103,21 @@ def _halves(problem: Problem, found: Score) -> None:
         if all(expected.value.dtype == torch.bool for expected in problem.expected):
             found.excluded[label] = "it ends in bools"
             continue
-        try:
-            wrong = problem.compare(interpret(problem, "T0", _halved(problem, position, name)))
-        except HarvestError as error:
-            wrong = error.reason
+        stages = _halved(problem, position, name)
+        wrong = _differs(problem, stages)
+        if not wrong:
+            # The maximum of half a row serves a softmax as well, until an exponential overflows.
+            large = magnified(problem)
+            wrong = "" if _differs(large, problem.stages) else _differs(large, stages)
         (found.caught if wrong else found.survived).append(label)
+
+
+def _differs(problem: Problem, stages: Sequence[Stage]) -> str:
+    """What is wrong with a run of `stages`; empty where the comparison accepts it."""
+    try:
+        return problem.compare(interpret(problem, "T0", stages))
+    except HarvestError as error:
+        return error.reason
 
 
 def _halved(problem: Problem, position: int, name: str) -> list[Stage]:

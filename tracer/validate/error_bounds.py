@@ -43,6 +43,9 @@ from tracer.validate.error_rules import (
 APPROXIMATED = 4
 """Units in the last place that a function costs which hardware approximates."""
 
+_UNBOUNDED = 1e30
+"""Bound where the analysis overflows: above any value, and still finite after a sum in float32."""
+
 _CONFIDENCE = 8.0
 """The lambda of Higham and Mary (2019), theorem 2.4: with it an error beyond lambda sqrt(n) u has a
 probability below 2 exp(-lambda^2 / 2), 3e-14 per element, if roundings are independent."""
@@ -94,7 +97,11 @@ class ErrorBounds(TorchDispatchMode):
             if bound is None:
                 self._bounds.pop(tensor, None)
             else:
-                self._bounds[tensor] = torch.nan_to_num(bound, nan=0.0, posinf=0.0)
+                known = torch.nan_to_num(bound, nan=0.0, posinf=_UNBOUNDED)
+                if bool(torch.isposinf(bound).any()):
+                    # An infinite result is what it is; a finite one may be off by anything.
+                    known = torch.where(torch.isfinite(tensor), known, 0.0)
+                self._bounds[tensor] = known
         return out
 
     def _of_result(self, func: Any, name: str, args: Any, kwargs: Any) -> list[torch.Tensor | None]:
@@ -130,15 +137,35 @@ class ErrorBounds(TorchDispatchMode):
         left, right = args[first], args[first + 1]
         terms = _terms(name, left, right) + 2
         size = self._products(func, first, args, kwargs, left, right)
-        total = gamma(terms, self.unit) * size + self._rounding(size)
+        total = gamma(terms, self.unit) * size
+        # What is added to the products (a bias) moves by its own bound alone.
+        position = 0 if first else 2
+        addend = args[position] if (first or name == "convolution") and len(args) > position else None
+        rest = list(args)
+        if isinstance(addend, torch.Tensor):
+            rest[position] = torch.zeros_like(addend)
+            if (bound := self.bound(addend)) is not None:
+                bound = bound if first else bound.reshape(-1, *[1] * (size.dim() - 2))
+                total = total + abs(kwargs.get("beta", 1)) * bound
         if (bound := self.bound(left)) is not None:
-            total = total + self._products(func, first, args, kwargs, bound, right)
+            total = total + self._products(func, first, rest, kwargs, bound, right)
         if (bound := self.bound(right)) is not None:
-            total = total + self._products(func, first, args, kwargs, left, bound)
+            total = total + self._products(func, first, rest, kwargs, left, bound)
+        if self.stored:
+            # The sum passes through a coarser buffer; the products alone may do so before a bias is added.
+            total = total + self._rounding(func(*args, **kwargs))
+            if isinstance(addend, torch.Tensor):
+                total = total + self._rounding(func(*rest, **kwargs))
         return total
 
     def _products(
-        self, func: Any, first: int, args: Any, kwargs: Any, left: torch.Tensor, right: torch.Tensor
+        self,
+        func: Any,
+        first: int,
+        args: Sequence[Any],
+        kwargs: Any,
+        left: torch.Tensor,
+        right: torch.Tensor,
     ) -> torch.Tensor:
         """The contraction of absolute values, in float32: a bound needs no more, and a weight of half a
         gigabyte half the memory."""

@@ -41,14 +41,16 @@ def random_tensor(
     high: int | None = None,
     distinct: bool = False,
     positive: bool = False,
+    scale: float = 1.0,
 ) -> torch.Tensor:
     """A tensor of this shape, stride (in elements) and dtype, its memory filled throughout.
 
     Floats have magnitudes in [1/4, 2) and mixed signs: no value is so small that ignoring it passes, no sum
-    of 100 000 products comes near the end of float16 (65504), and sums do not cancel by construction. With
-    `positive` all signs are plus. Integers lie in [low, high); `distinct` ones differ from each other, along
-    the last dim where there are more of them than values. Bools are mixed. Where strides leave gaps, the
-    gaps hold such values too. A strided tensor starts some way into its storage.
+    of 100 000 products comes near the end of float16 (65504), and sums do not cancel by construction.
+    `scale`, a power of two, multiplies them. With `positive` all signs are plus. Integers lie in [low, high);
+    `distinct` ones differ from each other, along the last dim where there are more of them than values.
+    Bools are mixed. Where strides leave gaps, the gaps hold such values too. A strided tensor starts some
+    way into its storage.
     """
     if _skip_floats and dtype.is_floating_point:
         return torch.zeros(1, dtype=dtype).as_strided(tuple(shape), (0,) * len(shape))
@@ -59,6 +61,8 @@ def random_tensor(
         return _distinct(shape, stride, dtype, generator, low, INTEGERS if high is None else high)
     drawn = min(span + offset, PERIOD)
     values = _values(drawn, dtype, generator, low, INTEGERS if high is None else high, positive)
+    if scale != 1.0:
+        values *= scale
     if drawn < span + offset:
         values = values.repeat(-(-(span + offset) // drawn))[: span + offset]
     return values.as_strided(tuple(shape), tuple(stride), offset)

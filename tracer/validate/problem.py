@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,12 @@ import torch
 from tracer.validate.buffers import Buffers, place
 from tracer.validate.errors import Disturbed, Mismatch
 from tracer.validate.interpreter import Launch, SharedMemory, interpreter
-from tracer.validate.oracle import Layout, View
+from tracer.validate.oracle import Layout, View, flat_memory
 from tracer.validate.stage import TRITON_TYPES, Stage
 from tracer.validate.tolerance import Expected, difference, expect
+
+MAGNIFIED = 32
+"""Factor of the inputs' second set of values."""
 
 Run = Callable[[dict[str, torch.Tensor]], tuple[torch.Tensor, ...]]
 
@@ -72,6 +76,20 @@ class Problem:
         """What is wrong with the outputs of a run; empty where nothing is."""
         found = (difference(e, r) for e, r in zip(self.expected, results, strict=True))
         return "; ".join(text for text in found if text)
+
+
+def magnified(problem: Problem) -> Problem:
+    """A problem with floating inputs of magnitudes up to 64: exp(x + max) overflows there, exp(x) does not.
+
+    Inputs at most 2 cannot tell exp(x - max) from exp(x + max), the two being equal after the division.
+    """
+    inputs = {
+        name: (flat_memory(tensor) * MAGNIFIED).as_strided(tensor.shape, tensor.stride())
+        if tensor.is_floating_point()
+        else tensor
+        for name, tensor in problem.inputs.items()
+    }
+    return dataclasses.replace(problem, make_inputs=lambda: inputs)
 
 
 def interpret(problem: Problem, tier: str, stages: Sequence[Stage] | None = None) -> tuple[torch.Tensor, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ import torch
 from tracer.capture import CapturedOp, capture
 from tracer.emit.index_ranges import IndexRange, index_ranges
 from tracer.emit.layout import definitions
+from tracer.emit.scales import input_scales
 from tracer.errors import HarvestError
 from tracer.models.op_call import OpCall
 from tracer.models.quiet import quiet
@@ -23,9 +25,9 @@ from tracer.rewrite import SpyreKernel, rewrite
 from tracer.target import SPYRE
 from tracer.validate.call_text import parse_identity
 from tracer.validate.inputs import random_tensor
-from tracer.validate.oracle import Layout, rounded, widened
+from tracer.validate.oracle import Layout, flat_memory, rounded, widened
 from tracer.validate.problem import Problem
-from tracer.validate.sizes import axes_of, scalings
+from tracer.validate.sizes import axes_of, proportional, scalings
 from tracer.validate.stage import Stage
 
 if TYPE_CHECKING:
@@ -73,9 +75,8 @@ def scale(
         # One element in, one out: the kernels take no size, so that there is none to change.
         return Scaled({}, folder.problem, ())
     large: Scaled | None = None
-    for attempt, (sizes, other) in enumerate(scalings(call, stages, multiples, text)):
-        if attempt == ATTEMPTS:
-            break
+    ragged = itertools.islice(scalings(call, stages, multiples, text), ATTEMPTS)
+    for sizes, other in itertools.chain(ragged, () if folder.is_large else proportional(call)):
         found = _at(folder, sizes, other, blocks, committed)
         if isinstance(found, Scaled) and (reason := objection(found.problem)):
             reasons.append(f"{dict(sizes)}: {reason}")
@@ -98,13 +99,13 @@ def _tiles(scaled: Scaled) -> int:
 
 
 def canonical(source: str) -> str:
-    """`source` with its temporaries `tmp0`, `tmp7` ... renumbered in order of appearance.
+    """`source` with its temporaries `tmp0`, `tmp7_raw` ... renumbered in order of appearance.
 
     Inductor numbers them in order of creation; masks that it needs at one size and not at another take
     numbers too. Nothing else may differ between two sizes.
     """
     numbers: dict[str, int] = {}
-    return re.sub(r"\btmp\d+\b", lambda m: f"tmp{numbers.setdefault(m[0], len(numbers))}", source)
+    return re.sub(r"\btmp\d+", lambda m: f"tmp{numbers.setdefault(m[0], len(numbers))}", source)
 
 
 def _identity(folder: Folder) -> str:
@@ -165,7 +166,7 @@ def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) ->
     views = {b.name: (b.base, *_layout(b), b.spec.offset) for b in captured.buffers if b.base is not None}
     names = [b.name for b in captured.buffers if b.role == "input"]
     oracle = float64(captured.call)
-    ranges = index_ranges(captured)
+    ranges, scales = index_ranges(captured), input_scales(captured)
 
     def run(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         x = widened(inputs)
@@ -173,9 +174,11 @@ def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) ->
         return rounded(result, x, layouts, captured.outputs, views)
 
     for positive in (False, True):
-        inputs = _inputs(names, layouts, ranges, positive)
+        inputs = _inputs(names, layouts, ranges, scales, positive)
+        results = run(inputs)
         # Half of rsqrt of mixed signs is NaN, and NaN hides what is not written.
-        if not any(t.is_floating_point() and bool(t.isnan().any()) for t in run(inputs)):
+        if not any(t.is_floating_point() and bool(t.isnan().any()) for t in results):
+            inputs = _from_the_end(inputs, ranges, run, results)
             return Problem(
                 folder.problem.source,
                 stages,
@@ -189,15 +192,45 @@ def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) ->
 
 
 def _inputs(
-    names: Sequence[str], layouts: Mapping[str, Layout], ranges: Mapping[str, IndexRange], positive: bool
+    names: Sequence[str],
+    layouts: Mapping[str, Layout],
+    ranges: Mapping[str, IndexRange],
+    scales: Mapping[str, float],
+    positive: bool,
 ) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     made = {}
     for name in names:
         index = ranges.get(name)
         bounds: dict[str, Any] = {"high": index.high, "distinct": index.distinct} if index else {}
+        bounds["scale"] = scales.get(name, 1.0)
         made[name] = random_tensor(*layouts[name], generator=generator, positive=positive, **bounds)
     return made
+
+
+def _from_the_end(
+    inputs: dict[str, torch.Tensor],
+    ranges: Mapping[str, IndexRange],
+    run: Callable[[dict[str, torch.Tensor]], Sequence[torch.Tensor]],
+    results: Sequence[torch.Tensor],
+) -> dict[str, torch.Tensor]:
+    """The inputs with every other index counted from the end of its dim, where the op takes such indices.
+
+    An op takes them if it gives the same `results` for i - n as for i: a wrap-around by an extent that was
+    baked in gives others. Most ops refuse them (embedding, gather, index_copy_).
+    """
+    for name, index in ranges.items():
+        if name not in inputs:
+            continue
+        flat = flat_memory(inputs[name]).clone()
+        flat[::2] -= index.high
+        changed = {**inputs, name: flat.as_strided(inputs[name].shape, inputs[name].stride())}
+        try:
+            same = all(torch.equal(one, other) for one, other in zip(run(changed), results, strict=True))
+        except (IndexError, RuntimeError):
+            continue
+        inputs = changed if same else inputs
+    return inputs
 
 
 def _layout(buffer: Any) -> Layout:

@@ -72,6 +72,20 @@ def scalings(
                     yield mapping, changed
 
 
+def proportional(call: OpCall) -> Iterator[tuple[dict[int, int], OpCall]]:
+    """The call with every multiple of 4 cut to three quarters.
+
+    What divides another extent (heads, groups) still does, quotients stay, and what one block holds still
+    fits it.
+    """
+    extents = {n for spec in call.tensors for n in spec.shape}
+    sizes = {n for n in _integers(call) if n >= _LIKE_A_SIZE} | _listed(call)
+    mapping = {n: n // 4 * 3 for n in sorted(extents | sizes) if n > 4 and n % 4 == 0}
+    changed = _apply(call, mapping, _LIKE_A_SIZE)
+    if changed.identity != call.identity:
+        yield mapping, changed
+
+
 def rescaled(spec: TensorSpec, mapping: Mapping[int, int]) -> TensorSpec:
     """`spec` with its extents mapped: strides in the same order, gaps in the same proportion, offset as it
     is."""

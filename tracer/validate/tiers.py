@@ -10,17 +10,13 @@ from tracer.validate.buffers import same_bits
 from tracer.validate.controls import Score, score
 from tracer.validate.errors import NotProved, NotSpyreShaped, SurvivingControl
 from tracer.validate.folder import Folder, use_one_thread
-from tracer.validate.oracle import flat_memory
-from tracer.validate.problem import Problem, check_interpreted, interpret
+from tracer.validate.problem import Problem, check_interpreted, interpret, magnified
 from tracer.validate.scaling import Scaled
 from tracer.validate.shape import accesses, check_descriptor_io, check_limits, check_reads, check_writes
 from tracer.validate.simulate import check_simulated, parse
 
 CORES = (1, 4, 16, 32)
 """Core counts at which a kernel must give the same bits."""
-
-MAGNIFIED = 32
-"""Factor of the inputs' second set of values."""
 
 
 def check_t0(folder: Folder, *, full_size: bool = False) -> None:
@@ -51,20 +47,6 @@ def check_t1(folder: Folder) -> int:
     check_cores(scaled.problem)
     check_interpreted(magnified(scaled.problem), "T1 with large values")
     return live
-
-
-def magnified(problem: Problem) -> Problem:
-    """A problem with floating inputs of magnitudes up to 64: exp(x + max) overflows there, exp(x) does not.
-
-    Inputs at most 2 cannot tell exp(x - max) from exp(x + max), the two being equal after the division.
-    """
-    inputs = {
-        name: (flat_memory(tensor) * MAGNIFIED).as_strided(tensor.shape, tensor.stride())
-        if tensor.is_floating_point()
-        else tensor
-        for name, tensor in problem.inputs.items()
-    }
-    return dataclasses.replace(problem, make_inputs=lambda: inputs)
 
 
 def check_cores(problem: Problem) -> None:
