@@ -12,18 +12,12 @@ import triton.language as tl
 
 @triton.jit
 def triton_poi_fused_index_copy_0(
-    in_ptr0,
-    in_ptr1,
-    out_ptr0,
-    x0_size,
-    x1_size,
+    in_ptr0, in_ptr1, out_ptr0,
+    x0_size, x1_size,
     in1_stride_x0,
-    out0_stride_x0,
-    out0_size_d1,
-    out0_stride_d1,
-    X1_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    out0_stride_x0, out0_size_d1, out0_stride_d1,
+    X1_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(in_ptr0, shape=[1], strides=[1], block_shape=[2])
     in1 = tl.make_tensor_descriptor(
         in_ptr1, shape=[x0_size, x1_size], strides=[in1_stride_x0, 1], block_shape=[1, X1_BLOCK]
@@ -37,11 +31,13 @@ def triton_poi_fused_index_copy_0(
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_size * x1_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x1 = tile % x1_tiles * X1_BLOCK
+        x1 = (tile % x1_tiles) * X1_BLOCK
         x0 = tile // x1_tiles
+        # A block is at least 16 bytes: lanes past the one element read zero, and the sum drops them.
         tmp0 = tl.sum(in0.load([0]))
         tmp7 = in1.load([x0, x1])
-        tmp3 = tmp0 + 2048
+        # A negative index counts from the end.
+        tmp3 = tmp0 + out0_size_d1
         tmp4 = tmp0 < 0
         tmp5 = tl.where(tmp4, tmp3, tmp0)
         out0.store([x0, tmp5.to(tl.int32), x1], tmp7[:, None, :])

@@ -12,22 +12,13 @@ import triton.language as tl
 
 @triton.jit
 def triton_poi_fused_add_0(
-    in_ptr0,
-    in_ptr1,
-    out_ptr0,
-    x0_size,
-    x1_size,
-    x2_size,
-    in0_stride_x0,
-    in0_stride_x1,
-    in1_stride_x1,
-    in1_stride_x0,
-    out0_stride_x0,
-    out0_stride_x1,
-    X0_BLOCK: tl.constexpr,
-    X2_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    in_ptr0, in_ptr1, out_ptr0,
+    x0_size, x1_size, x2_size,
+    in0_stride_x0, in0_stride_x1,
+    in1_stride_x1, in1_stride_x0,
+    out0_stride_x0, out0_stride_x1,
+    X0_BLOCK: tl.constexpr, X2_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0,
         shape=[x0_size, x1_size, x2_size],
@@ -50,9 +41,10 @@ def triton_poi_fused_add_0(
     x2_tiles = tl.cdiv(x2_size, X2_BLOCK)
     tiles = x0_tiles * x1_size * x2_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x2 = tile % x2_tiles * X2_BLOCK
-        x1 = tile // x2_tiles % x1_size
-        x0 = tile // x2_tiles // x1_size * X0_BLOCK
+        x2 = (tile % x2_tiles) * X2_BLOCK
+        outer_x2 = tile // x2_tiles
+        x1 = outer_x2 % x1_size
+        x0 = (outer_x2 // x1_size) * X0_BLOCK
         tmp0 = in0.load([x0, x1, x2]).to(tl.float32)
         tmp1 = tl.permute(in1.load([x1, x0, x2]), [1, 0, 2]).to(tl.float32)
         tmp2 = tmp0 + tmp1

@@ -14,15 +14,12 @@ import triton.language as tl
 
 @triton.jit
 def triton_poi_fused_cat_0(
-    in_ptr0,
-    out_ptr0,
-    x0_size,
-    x1_size,
+    in_ptr0, out_ptr0,
+    x0_size, x1_size,
     in0_stride_x0,
     out0_stride_x0,
-    X1_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    X1_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, x1_size], strides=[in0_stride_x0, 1], block_shape=[1, X1_BLOCK]
     )
@@ -32,7 +29,7 @@ def triton_poi_fused_cat_0(
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_size * x1_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x1 = tile % x1_tiles * X1_BLOCK
+        x1 = (tile % x1_tiles) * X1_BLOCK
         x0 = tile // x1_tiles
         tmp0 = in0.load([x0, x1])
         out0.store([x0, x1], tmp0)
@@ -40,16 +37,12 @@ def triton_poi_fused_cat_0(
 
 @triton.jit
 def triton_poi_fused_cat_1(
-    in_ptr0,
-    out_ptr0,
-    x0_size,
-    x1_size,
+    in_ptr0, out_ptr0,
+    x0_size, x1_size,
     in0_stride_x0,
-    out0_stride_x0,
-    out0_start_x1,
-    X1_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    out0_stride_x0, out0_start_x1,
+    X1_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, x1_size], strides=[in0_stride_x0, 1], block_shape=[1, X1_BLOCK]
     )
@@ -62,7 +55,7 @@ def triton_poi_fused_cat_1(
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_size * x1_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x1 = tile % x1_tiles * X1_BLOCK
+        x1 = (tile % x1_tiles) * X1_BLOCK
         x0 = tile // x1_tiles
         tmp0 = in0.load([x0, x1])
         out0.store([x0, out0_start_x1 + x1], tmp0)

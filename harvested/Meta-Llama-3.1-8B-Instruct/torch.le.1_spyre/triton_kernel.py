@@ -12,16 +12,11 @@ import triton.language as tl
 
 @triton.jit
 def triton_poi_fused_le_0(
-    in_ptr0,
-    in_ptr1,
-    out_ptr0,
-    x0_size,
-    x1_size,
+    in_ptr0, in_ptr1, out_ptr0,
+    x0_size, x1_size,
     out0_stride_x0,
-    X0_BLOCK: tl.constexpr,
-    X1_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    X0_BLOCK: tl.constexpr, X1_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(in_ptr0, shape=[x1_size], strides=[1], block_shape=[X1_BLOCK])
     in1 = tl.make_tensor_descriptor(in_ptr1, shape=[x0_size], strides=[1], block_shape=[X0_BLOCK])
     out0 = tl.make_tensor_descriptor(
@@ -31,8 +26,8 @@ def triton_poi_fused_le_0(
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_tiles * x1_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x1 = tile % x1_tiles * X1_BLOCK
-        x0 = tile // x1_tiles * X0_BLOCK
+        x1 = (tile % x1_tiles) * X1_BLOCK
+        x0 = (tile // x1_tiles) * X0_BLOCK
         tmp0 = in0.load([x1])
         tmp1 = in1.load([x0])
         tmp2 = tmp0[None, :] <= tmp1[:, None]

@@ -12,20 +12,13 @@ import triton.language as tl
 
 @triton.jit
 def triton_per_fused_bmm_view_0(
-    in_ptr0,
-    in_ptr1,
-    out_ptr1,
-    x0_size,
-    x1_size,
-    r0_size,
+    in_ptr0, in_ptr1, out_ptr1,
+    x0_size, x1_size, r0_size,
     in0_stride_x0,
-    in1_stride_x0,
-    in1_stride_x1,
+    in1_stride_x0, in1_stride_x1,
     out1_stride_x0,
-    X1_BLOCK: tl.constexpr,
-    R0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    X1_BLOCK: tl.constexpr, R0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, r0_size], strides=[in0_stride_x0, 1], block_shape=[1, R0_BLOCK]
     )
@@ -41,12 +34,12 @@ def triton_per_fused_bmm_view_0(
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_size * x1_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x1 = tile % x1_tiles * X1_BLOCK
+        x1 = (tile % x1_tiles) * X1_BLOCK
         x0 = tile // x1_tiles
-        tmp8 = tl.zeros([1, 1, X1_BLOCK], tl.float32)
+        acc = tl.zeros([1, 1, X1_BLOCK], tl.float32)
         for r0 in tl.range(0, r0_size, R0_BLOCK):
             tmp0 = in0.load([x0, r0])
             tmp2 = in1.load([x0, x1, r0])
-            tmp8 = tl.dot(tmp0[:, None, :], tl.permute(tmp2, [0, 2, 1]), tmp8, input_precision="ieee")
-        tmp8 = tl.reshape(tmp8, [1, X1_BLOCK])
+            acc = tl.dot(tmp0[:, None, :], tl.permute(tmp2, [0, 2, 1]), acc, input_precision="ieee")
+        tmp8 = tl.reshape(acc, [1, X1_BLOCK])
         out1.store([x0, x1], tmp8.to(tl.float16))

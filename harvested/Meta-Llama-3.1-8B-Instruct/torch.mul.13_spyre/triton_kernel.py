@@ -18,6 +18,7 @@ def triton_poi_fused_mul_0(in_ptr0, in_ptr1, out_ptr0, x0_size, X0_BLOCK: tl.con
     for tile in tl.range(tl.program_id(0), tiles, CORES):
         x0 = tile * X0_BLOCK
         tmp0 = in0.load([x0])
+        # A block is at least 16 bytes: lanes past the one element read zero, and the sum drops them.
         tmp1 = tl.sum(in1.load([0]))
         tmp3 = tmp0 * tmp1
         out0.store([x0], tmp3)

@@ -12,20 +12,13 @@ import triton.language as tl
 
 @triton.jit
 def triton_per_fused_mm_t_view_0(
-    in_ptr0,
-    in_ptr1,
-    out_ptr0,
-    x0_size,
-    x1_size,
-    r0_size,
+    in_ptr0, in_ptr1, out_ptr0,
+    x0_size, x1_size, r0_size,
     in0_stride_x0,
     in1_stride_x1,
     out0_stride_x0,
-    X0_BLOCK: tl.constexpr,
-    X1_BLOCK: tl.constexpr,
-    R0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    X0_BLOCK: tl.constexpr, X1_BLOCK: tl.constexpr, R0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, r0_size], strides=[in0_stride_x0, 1], block_shape=[X0_BLOCK, R0_BLOCK]
     )
@@ -39,8 +32,8 @@ def triton_per_fused_mm_t_view_0(
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_tiles * x1_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x1 = tile % x1_tiles * X1_BLOCK
-        x0 = tile // x1_tiles * X0_BLOCK
+        x1 = (tile % x1_tiles) * X1_BLOCK
+        x0 = (tile // x1_tiles) * X0_BLOCK
         tmp6 = tl.zeros([X0_BLOCK, X1_BLOCK], tl.float32)
         for r0 in tl.range(0, r0_size, R0_BLOCK):
             tmp0 = in0.load([x0, r0])

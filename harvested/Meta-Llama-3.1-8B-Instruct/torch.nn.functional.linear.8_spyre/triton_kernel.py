@@ -12,16 +12,11 @@ import triton.language as tl
 
 @triton.jit
 def triton_per_fused_bmm_expand_t_0(
-    in_ptr0,
-    in_ptr1,
-    out_ptr1,
-    x0_size,
-    r0_size,
+    in_ptr0, in_ptr1, out_ptr1,
+    x0_size, r0_size,
     in1_stride_x0,
-    X0_BLOCK: tl.constexpr,
-    R0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    X0_BLOCK: tl.constexpr, R0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(in_ptr0, shape=[r0_size], strides=[1], block_shape=[R0_BLOCK])
     in1 = tl.make_tensor_descriptor(
         in_ptr1, shape=[x0_size, r0_size], strides=[in1_stride_x0, 1], block_shape=[X0_BLOCK, R0_BLOCK]
@@ -30,10 +25,10 @@ def triton_per_fused_bmm_expand_t_0(
     tiles = tl.cdiv(x0_size, X0_BLOCK)
     for tile in tl.range(tl.program_id(0), tiles, CORES):
         x0 = tile * X0_BLOCK
-        tmp7 = tl.zeros([1, X0_BLOCK], tl.float32)
+        acc = tl.zeros([1, X0_BLOCK], tl.float32)
         for r0 in tl.range(0, r0_size, R0_BLOCK):
             tmp0 = in0.load([r0])
             tmp2 = in1.load([x0, r0])
-            tmp7 = tl.dot(tmp0[None, :], tl.trans(tmp2), tmp7, input_precision="ieee")
-        tmp7 = tl.reshape(tmp7, [X0_BLOCK])
+            acc = tl.dot(tmp0[None, :], tl.trans(tmp2), acc, input_precision="ieee")
+        tmp7 = tl.reshape(acc, [X0_BLOCK])
         out1.store([x0], tmp7.to(tl.float16))

@@ -12,16 +12,12 @@ import triton.language as tl
 
 @triton.jit
 def triton_per_fused__softmax__to_copy_0(
-    in_ptr0,
-    out_ptr3,
-    x0_size,
-    r0_size,
+    in_ptr0, out_ptr3,
+    x0_size, r0_size,
     in0_stride_x0,
     out3_stride_x0,
-    X0_BLOCK: tl.constexpr,
-    R0_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    X0_BLOCK: tl.constexpr, R0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, r0_size], strides=[in0_stride_x0, 1], block_shape=[X0_BLOCK, R0_BLOCK]
     )

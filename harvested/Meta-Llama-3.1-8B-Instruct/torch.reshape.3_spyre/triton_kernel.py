@@ -12,19 +12,12 @@ import triton.language as tl
 
 @triton.jit
 def triton_poi_fused_clone_0(
-    in_ptr0,
-    out_ptr0,
-    x0_size,
-    x1_size,
-    x2_size,
+    in_ptr0, out_ptr0,
+    x0_size, x1_size, x2_size,
     in0_stride_x0,
-    out0_stride_x0,
-    out0_stride_x1,
-    X0_BLOCK: tl.constexpr,
-    X1_BLOCK: tl.constexpr,
-    X2_BLOCK: tl.constexpr,
-    CORES: tl.constexpr,
-):
+    out0_stride_x0, out0_stride_x1,
+    X0_BLOCK: tl.constexpr, X1_BLOCK: tl.constexpr, X2_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(
         in_ptr0, shape=[x0_size, x2_size], strides=[in0_stride_x0, 1], block_shape=[X0_BLOCK, X2_BLOCK]
     )
@@ -39,8 +32,9 @@ def triton_poi_fused_clone_0(
     x2_tiles = tl.cdiv(x2_size, X2_BLOCK)
     tiles = x0_tiles * x1_tiles * x2_tiles
     for tile in tl.range(tl.program_id(0), tiles, CORES):
-        x2 = tile % x2_tiles * X2_BLOCK
-        x1 = tile // x2_tiles % x1_tiles * X1_BLOCK
-        x0 = tile // x2_tiles // x1_tiles * X0_BLOCK
+        x2 = (tile % x2_tiles) * X2_BLOCK
+        outer_x2 = tile // x2_tiles
+        x1 = (outer_x2 % x1_tiles) * X1_BLOCK
+        x0 = (outer_x2 // x1_tiles) * X0_BLOCK
         tmp0 = in0.load([x0, x2])
         out0.store([x0, x1, x2], tl.broadcast_to(tmp0[:, None, :], [X0_BLOCK, X1_BLOCK, X2_BLOCK]))

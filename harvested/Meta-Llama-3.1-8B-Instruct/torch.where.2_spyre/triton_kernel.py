@@ -12,8 +12,10 @@ import triton.language as tl
 
 @triton.jit
 def triton_poi_fused_scalar_tensor_where_0(
-    in_ptr0, in_ptr1, out_ptr0, x0_size, X0_BLOCK: tl.constexpr, CORES: tl.constexpr
-):
+    in_ptr0, in_ptr1, out_ptr0,
+    x0_size,
+    X0_BLOCK: tl.constexpr, CORES: tl.constexpr,
+):  # fmt: skip
     in0 = tl.make_tensor_descriptor(in_ptr0, shape=[x0_size], strides=[1], block_shape=[X0_BLOCK])
     in1 = tl.make_tensor_descriptor(in_ptr1, shape=[1], strides=[1], block_shape=[8])
     out0 = tl.make_tensor_descriptor(out_ptr0, shape=[x0_size], strides=[1], block_shape=[X0_BLOCK])
@@ -21,6 +23,7 @@ def triton_poi_fused_scalar_tensor_where_0(
     for tile in tl.range(tl.program_id(0), tiles, CORES):
         x0 = tile * X0_BLOCK
         tmp0 = in0.load([x0]).to(tl.int1)
+        # A block is at least 16 bytes: lanes past the one element read zero, and the sum drops them.
         tmp1 = tl.sum(in1.load([0])).to(tl.float32)
         tmp4 = tl.where(tmp0, tmp1, -65504.0)
         out0.store([x0], tmp4.to(tl.float16))
