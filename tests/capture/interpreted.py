@@ -90,6 +90,14 @@ CALLS = {
         (spec(1, 2, 8, 4), spec(2, dtype=LONG), spec(1, 2, 2, 4)),
         (R(0), 2, R(1), R(2)),
     ),
+    "scatter_add": OpCall(
+        "torch.scatter_add", (spec(3, 8), spec(3, 9, dtype=LONG), spec(3, 9)), (R(0), 1, R(1), R(2))
+    ),
+    "setitem mask": OpCall(
+        "torch.Tensor.__setitem__", (spec(4, 6), spec(4, dtype=BOOL), spec(6)), (R(0), R(1), R(2))
+    ),
+    "fold": OpCall("torch.nn.functional.fold", (spec(2, 18, 64),), (R(0), (8, 8), 3, 1, 1)),
+    "unfold": OpCall("torch.nn.functional.unfold", (spec(2, 3, 8, 9),), (R(0), 3, 1, 1)),
     "add_": OpCall("torch.Tensor.add_", (spec(5, dtype=LONG),), (R(0), 1)),
     "setitem": OpCall(
         "torch.Tensor.__setitem__", (spec(4, 6), spec(4, 2)), (R(0), (slice(None), slice(1, 3)), R(1))

@@ -23,6 +23,7 @@ from tracer.capture.errors import (
     RandomOp,
 )
 from tracer.capture.kernel import CapturedOp
+from tracer.capture.recurrent import FunctionalLayers
 from tracer.errors import HarvestError
 from tracer.models.op_call import OpCall, TensorSpec
 from tracer.models.replay import empty_tensors, replay
@@ -69,6 +70,7 @@ def _capture(call: OpCall, generated: inductor.Generated) -> CapturedOp:
         graph_module = _aten_graph(call, inputs, fresh)
     _refuse_random(graph_module)
     specs = [results[index].spec for index in fresh]
+    _own_memory(graph_module, specs)
     output = graph_module.graph.output_node()
     output.meta["user_visible_output_idxs"] = list(range(len(fresh)))
     output.meta["original_output_strides"] = [spec.stride for spec in specs]
@@ -102,13 +104,36 @@ def _aten_graph(call: OpCall, inputs: list[torch.Tensor], fresh: list[int]) -> t
         return [leaves[index] for index in fresh]
 
     functional: Callable[..., Any] = torch.func.functionalize(run, remove="mutations")
-    with sdpa_kernel(SDPBackend.MATH):
+    with sdpa_kernel(SDPBackend.MATH), FunctionalLayers():
         graph_module = make_fx(lambda *tensors: functional(*tensors), decomposition_table=table())(*inputs)
         if _mutates_intermediates(graph_module):
             # Some decompositions work in place themselves.
             functional = torch.func.functionalize(graph_module, remove="mutations")
             graph_module = make_fx(lambda *tensors: functional(*tensors))(*inputs)
     return graph_module
+
+
+def _own_memory(graph_module: torch.fx.GraphModule, specs: list[TensorSpec]) -> None:
+    """Copy what the op returns as a whole and its decomposition as a part of something larger."""
+    output = graph_module.graph.output_node()
+    returned: Any = output.args[0]
+    copies = []
+    for node, spec in zip(returned, specs, strict=True):
+        value = node.meta["val"]
+        is_part = value.untyped_storage().nbytes() > value.numel() * value.element_size() > 0
+        if is_part and value.stride() != spec.stride and spec.stride == _contiguous(spec.shape):
+            with graph_module.graph.inserting_before(output), value.fake_mode:
+                clone = torch.ops.aten.clone.default
+                options: Any = {"memory_format": torch.contiguous_format}
+                node = graph_module.graph.call_function(clone, (node,), options)
+                node.meta["val"] = clone(value, **options)
+        copies.append(node)
+    output.args = (copies,)
+    graph_module.recompile()
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return torch.empty(shape, device="meta").stride()
 
 
 def _mutates_intermediates(graph_module: torch.fx.GraphModule) -> bool:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from tracer.capture.contraction import product
-
-aten = torch.ops.aten
+from tracer.capture.windows import padded, positions, stuffed
 
 
 def convolution(
@@ -33,18 +32,17 @@ def convolution(
         _spread(v, rank) for v in (stride, padding, dilation, output_padding)
     )
     if transposed:
-        data = _stuffed(data, stride)
+        for dim, step in enumerate(stride, start=2):
+            data = stuffed(data, dim, step)
         weight = _flipped(weight, groups)
         reach = [d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding, strict=True)]
-        data = _padded(data, [(r, r + o) for r, o in zip(reach, output_padding, strict=True)])
+        data = padded(data, [(r, r + o) for r, o in zip(reach, output_padding, strict=True)])
         stride = [1] * rank
     else:
-        data = _padded(data, [(p, p) for p in padding])
+        data = padded(data, [(p, p) for p in padding])
     batch, _, *extents = data.shape
     outer, inner, *kernel = weight.shape
-    out = [
-        (n - d * (k - 1) - 1) // s + 1 for n, d, k, s in zip(extents, dilation, kernel, stride, strict=True)
-    ]
+    out = [positions(*sides) for sides in zip(extents, kernel, stride, dilation, strict=True)]
     # [batch, groups, *out, inner, *kernel]; dims of size one are not loops.
     steps = data.stride()
     windows = data.as_strided(
@@ -74,25 +72,6 @@ def convolution(
 
 def _spread(value: Sequence[int], rank: int) -> list[int]:
     return list(value) * rank if len(value) == 1 else list(value)
-
-
-def _padded(data: torch.Tensor, widths: list[tuple[int, int]]) -> torch.Tensor:
-    if all(width == (0, 0) for width in widths):
-        return data
-    return aten.constant_pad_nd(data, [n for width in reversed(widths) for n in width], 0.0)
-
-
-def _stuffed(data: torch.Tensor, stride: list[int]) -> torch.Tensor:
-    """`data` with `stride - 1` zeros between neighbours."""
-    for dim, step in enumerate(stride, start=2):
-        if step == 1:
-            continue
-        zeros = data.new_zeros(()).expand(*data.shape, step - 1)
-        extent = data.shape[dim]
-        spread = torch.cat([data.unsqueeze(-1), zeros], -1).movedim(-1, dim + 1)
-        data = spread.reshape(*data.shape[:dim], extent * step, *data.shape[dim + 1 :])
-        data = data.narrow(dim, 0, (extent - 1) * step + 1)
-    return data
 
 
 def _flipped(weight: torch.Tensor, groups: int) -> torch.Tensor:

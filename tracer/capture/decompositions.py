@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from tracer.capture import interpolation, ranking
+from tracer.capture.bags import embedding_bag
+from tracer.capture.bucketing import bucketize, searchsorted
 from tracer.capture.contraction import addmm, baddbmm, mm
 from tracer.capture.convolution import convolution
-from tracer.capture.ranking import sort, sort_stable, topk
+from tracer.capture.distance import cdist, pdist
+from tracer.capture.pooling import max_pool2d
+from tracer.capture.prefix import cummax, cummin, cumprod, logcumsumexp
+from tracer.capture.scattering import index_add, index_put, index_reduce, scatter_add, scatter_reduce
+from tracer.capture.windows import col2im, im2col
 
 aten = torch.ops.aten
+
+COMPOSITE = "CompositeExplicitAutograd"
+"""The dispatch key of kernels in C++ that serve every device, being made of other ops."""
 
 
 @functools.cache
 def table() -> dict[Any, Callable[..., Any]]:
-    """Inductor's decompositions with ours over them."""
+    """What Inductor has no lowering for by its parts, Inductor's own decompositions, and ours over them."""
+    from torch._decomp import decomposition_table
     from torch._inductor.decomposition import select_decomp_table
+    from torch._inductor.lowering import lowerings
 
-    return {**select_decomp_table(), **OURS}
+    inductor = select_decomp_table()
+    unknown = {op: rule for op, rule in decomposition_table.items() if op not in lowerings}
+    composite = {op: functools.partial(_composite, op) for op in _composites() if op not in lowerings}
+    return {**composite, **unknown, **inductor, **OURS}
+
+
+def _composites() -> Iterator[Any]:
+    """ATen ops whose one kernel for every device calls other ops, and neither writes, aliases nor draws."""
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key(COMPOSITE):
+        namespace, _, rest = name.partition("::")
+        packet, _, overload = rest.partition(".")
+        found = getattr(getattr(aten, packet, None), overload or "default", None)
+        if namespace != "aten" or found is None or torch.Tag.nondeterministic_seeded in found.tags:
+            continue
+        schema = found._schema
+        if not any(value.alias_info for value in (*schema.arguments, *schema.returns)):
+            yield found
+
+
+def _composite(op: Any, *args: Any, **kwargs: Any) -> Any:
+    return op._op_dk(getattr(torch._C.DispatchKey, COMPOSITE), *args, **kwargs)
 
 
 OURS: dict[Any, Callable[..., Any]] = {
@@ -29,7 +61,39 @@ OURS: dict[Any, Callable[..., Any]] = {
     aten.addmm.default: addmm,
     aten.baddbmm.default: baddbmm,
     aten.convolution.default: convolution,
-    aten.topk.default: topk,
-    aten.sort.default: sort,
-    aten.sort.stable: sort_stable,
+    aten.topk.default: ranking.topk,
+    aten.sort.default: ranking.sort,
+    aten.sort.stable: ranking.sort_stable,
+    aten.kthvalue.default: ranking.kthvalue,
+    aten.median.default: ranking.median_of_all,
+    aten.median.dim: ranking.median,
+    aten.nanmedian.default: ranking.nanmedian_of_all,
+    aten.nanmedian.dim: ranking.nanmedian,
+    aten.searchsorted.Tensor: searchsorted,
+    aten.bucketize.Tensor: bucketize,
+    aten.cummax.default: cummax,
+    aten.cummin.default: cummin,
+    aten.cumprod.default: cumprod,
+    aten.logcumsumexp.default: logcumsumexp,
+    aten.scatter_add.default: scatter_add,
+    aten.scatter_reduce.two: scatter_reduce,
+    aten.index_add.default: index_add,
+    aten.index_reduce.default: index_reduce,
+    aten.index_put.default: index_put,
+    aten._embedding_bag.default: embedding_bag,
+    aten._embedding_bag_forward_only.default: embedding_bag,
+    aten._cdist_forward.default: cdist,
+    aten._pdist_forward.default: pdist,
+    aten.max_pool2d_with_indices.default: max_pool2d,
+    aten.im2col.default: im2col,
+    aten.col2im.default: col2im,
+    aten.upsample_linear1d.default: interpolation.linear,
+    aten.upsample_bilinear2d.default: interpolation.linear,
+    aten.upsample_trilinear3d.default: interpolation.linear,
+    aten.upsample_bicubic2d.default: interpolation.cubic,
+    aten._upsample_bilinear2d_aa.default: interpolation.linear_smoothed,
+    aten._upsample_bicubic2d_aa.default: interpolation.cubic_smoothed,
+    aten.upsample_nearest1d.default: interpolation.nearest,
+    aten.upsample_nearest2d.default: interpolation.nearest,
+    aten.upsample_nearest3d.default: interpolation.nearest,
 }

@@ -20,6 +20,9 @@ from tracer.capture.errors import MovedNames
 from tracer.target import SpyreTarget
 
 PRIVATE_NAMES: dict[str, str] = {
+    "torch._C:_get_mkldnn_enabled": "an LSTM is no call into that library",
+    "torch._C:_dispatch_get_registrations_for_dispatch_key": "composite ops by their parts",
+    "torch._decomp:decomposition_table": "PyTorch's decompositions",
     "torch._inductor.choices:InductorChoices.reduction_split_factor": "reductions stay whole",
     "torch._inductor.choices:InductorChoices.should_use_cooperative_reduction": "reductions stay whole",
     "torch._inductor.choices:InductorChoices.should_use_persistent_reduction": "reductions stay whole",
@@ -121,6 +124,7 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for patch in (
             mock.patch("torch.utils._triton.triton_hash_with_backend", return_value="0"),
+            mock.patch("torch._C._get_mkldnn_enabled", return_value=False),
             mock.patch("torch._inductor.kernel.mm.use_native_matmul", _use_native_matmul),
             mock.patch("torch._inductor.kernel.bmm.use_native_matmul", _use_native_matmul),
             mock.patch("torch._inductor.graph.get_wrapper_codegen_for_device", return_value=wrapper),

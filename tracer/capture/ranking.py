@@ -1,4 +1,4 @@
-"""Sorting and top-k by counting: every element's rank is how many come before it."""
+"""Sorting, top-k and order statistics by counting: every element's rank is how many come before it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,38 @@ from typing import Any
 
 import torch
 
-MAX_RANKED = 1024
+MAX_RANKED = 2048
 """Longest row that is sorted by counting: every element is compared with every other."""
 
 
+def rankable(values: torch.Tensor, dim: int) -> bool:
+    """Whether rows of `dim` are short enough to be ranked, and hold anything."""
+    return values.dim() > 0 and 0 < values.shape[dim] <= MAX_RANKED
+
+
 def _ranks(values: torch.Tensor, descending: bool) -> torch.Tensor:
-    """Where each element of the last dim would be in sorted order; equal ones keep their order."""
+    """Where each element of the last dim would be in sorted order; equal ones keep their order.
+
+    NaN is greater than every number, and equal to NaN.
+    """
     extent = values.shape[-1]
     index = torch.arange(extent, device=values.device)
     mine, theirs = values.unsqueeze(-1), values.unsqueeze(-2)
-    before = theirs > mine if descending else theirs < mine
-    tied = (theirs == mine) & (index.unsqueeze(0) < index.unsqueeze(1))
-    return (before | tied).sum(-1)
+    earlier = index.unsqueeze(0) < index.unsqueeze(1)
+    if not values.is_floating_point():
+        before = theirs > mine if descending else theirs < mine
+        return (before | ((theirs == mine) & earlier)).sum(-1)
+    # A comparison with NaN is false: `not <=` holds for what is greater and for NaN.
+    mine_is_nan, theirs_is_nan = mine != mine, theirs != theirs
+    before = ~(theirs <= mine) & ~mine_is_nan if descending else ~(theirs >= mine) & ~theirs_is_nan
+    tied = (theirs == mine) | (mine_is_nan & theirs_is_nan)
+    return (before | (tied & earlier)).sum(-1)
 
 
-def _by_rank(values: torch.Tensor, ranks: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The elements of ranks 0 .. count - 1 of the last dim, and where they were."""
-    extent = values.shape[-1]
-    index = torch.arange(extent, device=values.device)
-    chosen = ranks.unsqueeze(-2) == torch.arange(count, device=values.device).unsqueeze(-1)
+def _at_ranks(values: torch.Tensor, ranks: torch.Tensor, wanted: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The elements of the last dim with the ranks `wanted` `[..., count]`, and where they were."""
+    index = torch.arange(values.shape[-1], device=values.device)
+    chosen = ranks.unsqueeze(-2) == wanted.unsqueeze(-1)
     # Exactly one element is chosen per rank, so the sum adds zeros to it and nothing is rounded.
     picked = torch.where(chosen, values.unsqueeze(-2), torch.zeros((), dtype=values.dtype)).sum(
         -1, dtype=values.dtype
@@ -40,10 +53,14 @@ def topk(
     sorted: bool = True,  # noqa: A002
 ) -> Any:
     """`aten.topk`: values and indices of the `k` largest (or smallest) of `dim`, in order."""
-    if values.dim() == 0 or values.shape[dim] > MAX_RANKED or values.dtype == torch.bool:
+    if not rankable(values, dim):
         return NotImplemented
+    if values.dtype == torch.bool:
+        found, places = topk(values.to(torch.uint8), k, dim, largest)
+        return found.to(torch.bool), places
     moved = values.movedim(dim, -1)
-    picked, where = _by_rank(moved, _ranks(moved, largest), k)
+    wanted = torch.arange(k, device=values.device)
+    picked, where = _at_ranks(moved, _ranks(moved, largest), wanted)
     return picked.movedim(-1, dim), where.movedim(-1, dim)
 
 
@@ -59,3 +76,53 @@ def sort_stable(
 ) -> Any:
     """`aten.sort.stable`: the same, for every sort here is stable."""
     return sort(values, dim, descending)
+
+
+def kthvalue(values: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """`aten.kthvalue`: the k-th smallest of `dim`, k from 1, and where it was; NaN is the greatest."""
+    if not rankable(values, dim):
+        return NotImplemented
+    return _of_rank(values, torch.full((1,), k - 1, device=values.device), dim, keepdim)
+
+
+def median(values: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
+    """`aten.median.dim`: the lower median of `dim`, and where it was; the first NaN where there is one."""
+    if not rankable(values, dim):
+        return NotImplemented
+    extent = values.shape[dim]
+    middle = (extent - 1) // 2
+    if not values.is_floating_point():
+        return _of_rank(values, torch.full((1,), middle, device=values.device), dim, keepdim)
+    # NaNs come last in the order: the first of them has as many elements before it as there are numbers.
+    numbers = (values == values).movedim(dim, -1).sum(-1, keepdim=True)
+    return _of_rank(values, torch.where(numbers < extent, numbers, middle), dim, keepdim)
+
+
+def nanmedian(values: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
+    """`aten.nanmedian.dim`: the lower median of the numbers in `dim`, NaN where there are none."""
+    if not values.is_floating_point():
+        return median(values, dim, keepdim)
+    if not rankable(values, dim):
+        return NotImplemented
+    numbers = (values == values).movedim(dim, -1).sum(-1, keepdim=True)
+    return _of_rank(values, (numbers - 1).clamp(min=0) // 2, dim, keepdim)
+
+
+def median_of_all(values: torch.Tensor) -> Any:
+    """`aten.median`: the lower median of all elements."""
+    flat = values.reshape(-1)
+    return median(flat, 0)[0] if rankable(flat, 0) else NotImplemented
+
+
+def nanmedian_of_all(values: torch.Tensor) -> Any:
+    """`aten.nanmedian`: the lower median of all numbers."""
+    flat = values.reshape(-1)
+    return nanmedian(flat, 0)[0] if rankable(flat, 0) else NotImplemented
+
+
+def _of_rank(
+    values: torch.Tensor, wanted: torch.Tensor, dim: int, keepdim: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    moved = values.movedim(dim, -1)
+    found, where = (part.movedim(-1, dim) for part in _at_ranks(moved, _ranks(moved, False), wanted))
+    return (found, where) if keepdim else (found.squeeze(dim), where.squeeze(dim))
