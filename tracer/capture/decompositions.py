@@ -35,7 +35,21 @@ def table() -> dict[Any, Callable[..., Any]]:
     inductor = select_decomp_table()
     unknown = {op: rule for op, rule in decomposition_table.items() if op not in lowerings}
     composite = {op: functools.partial(_composite, op) for op in _composites() if op not in lowerings}
-    return {**composite, **unknown, **inductor, **OURS}
+    theirs = {**composite, **unknown, **inductor}
+    return {
+        **theirs,
+        **{op: _first_of(rule, theirs[op]) if op in theirs else rule for op, rule in OURS.items()},
+    }
+
+
+def _first_of(rule: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    """`rule`, and `other` for what it does not take."""
+
+    def decompose(*args: Any, **kwargs: Any) -> Any:
+        found = rule(*args, **kwargs)
+        return other(*args, **kwargs) if found is NotImplemented else found
+
+    return decompose
 
 
 def _composites() -> Iterator[Any]:
