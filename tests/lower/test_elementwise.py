@@ -73,6 +73,8 @@ FLOAT_CASES: list[tuple[str, Callable[[Tensor, Tensor], Tensor]]] = [
     ("libdevice.tanh(x)", lambda x, y: torch.tanh(x)),
     ("libdevice.pow(tl.abs(x), y)", lambda x, y: x.abs() ** y),
     ("libdevice.expm1(x) + libdevice.log1p(tl.abs(y))", lambda x, y: torch.expm1(x) + torch.log1p(y.abs())),
+    ("libdevice.fmod(x, y)", lambda x, y: torch.fmod(x, y)),
+    ("libdevice.copysign(x, y)", lambda x, y: torch.copysign(x, y)),
     ("(x > 0).to(tl.float32)", lambda x, y: (x > 0).float()),
     ("x.to(tl.int32).to(tl.float32)", lambda x, y: x.int().float()),
     ("x.to(tl.int32, bitcast=True).to(tl.float32, bitcast=True)", lambda x, y: x),

@@ -49,6 +49,32 @@ CASES = {
         ["r0 % 2 + 12 * (r0 // 2) + 2*x", "x"],
         ["x0:6 r0:4 r1:2", "12*r0 + r1 + 2*x0", "x0"],
     ),
+    # heads of a joined dim: what r0 adds never carries into x
+    "remainder of a sum": (
+        {"x": 24, "r0": 64},
+        ["(r0 + 64*x) % 768 + 9000 * ((r0 + 64*x) // 768)", "x"],
+        ["x0:2 x1:12 r0:64", "r0 + 9000*x0 + 64*x1", "12*x0 + x1"],
+    ),
+    "quotient of a remainder of a sum": (
+        {"x": 24, "r0": 64},
+        ["((r0 + 64*x) % 768) // 128", "x"],
+        ["x0:2 x1:6 x2:2 r0:64", "x1", "12*x0 + 2*x1 + x2"],
+    ),
+    "whole periods leave": (
+        {"x": 24},
+        ["(x + 96) // 48 + 7 * ((x + 48) % 24)", "x"],
+        ["x0:24", "7*x0 + 2", "x0"],
+    ),
+    "a sum that carries stays opaque": (
+        {"x": 24, "r0": 65},
+        ["(r0 + 64*x) % 768", "x"],
+        ["x0:24 r0:65", "Modulo(r0 + 64*x0, 768)", "x0"],
+    ),
+    "a sum that may be negative stays opaque": (
+        {"x": 24, "r0": 64},
+        ["(r0 + 64*x - 1) % 768", "x"],
+        ["x0:24 r0:64", "Modulo(r0 + 64*x0 - 1, 768)", "x0"],
+    ),
     # a break point that divides no other stays opaque
     "opaque": ({"x": 24}, ["x % 5", "x"], ["x0:24", "Modulo(x0, 5)", "x0"]),
     "opaque shift": ({"x": 24}, ["(x + 1) % 4", "x"], ["x0:24", "Modulo(x0 + 1, 4)", "x0"]),

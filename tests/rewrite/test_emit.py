@@ -14,8 +14,11 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 
+from tracer.ktir.simulator import Module
+from tracer.lower import lower
 from tracer.rewrite import SpyreKernel
 from tracer.rewrite.layout import WIDTH
+from tracer.target import SPYRE
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "rewrite"
 LONG, SINGLE, BOOL = torch.int64, torch.float32, torch.bool
@@ -114,6 +117,34 @@ def test_all_memory_goes_through_descriptors(name: str, rewritten: Callable):
         called = {ast.unparse(n.func) for n in ast.walk(ast.parse(kernel.source)) if isinstance(n, ast.Call)}
         assert "tl.make_tensor_descriptor" in called
         assert not called & {"tl.load", "tl.store", "tl.make_block_ptr", "tl.num_programs"}
+
+
+def whole(*shape: int, dtype: torch.dtype = LONG) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype)
+
+
+# What lowers to wider values than the kernel names: sums of booleans, narrow integers, element numbers,
+# permuted and broadcast operands, running results.
+PASSING: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
+    "all of one row": (torch.all, (tensor(524_288, dtype=BOOL),)),
+    "any of rows": (lambda x: x.any(-1), (tensor(40, 70_000, dtype=BOOL),)),
+    "sign of bytes": (torch.sign, (whole(300, 3300, dtype=torch.int8),)),
+    "remainder of bytes": (lambda x: torch.remainder(x, 3), (whole(300, 3300, dtype=torch.int8),)),
+    "argmin of columns": (lambda x: x.argmin(1), (tensor(4, 3300, 50),)),
+    "cumsum of columns": (lambda x: x.cumsum(1), (tensor(4, 3300, 50),)),
+    "sum of 0 and 2": (lambda x: x.sum((0, 2)), (tensor(50, 70, 110),)),
+    "transposed add": (torch.add, (tensor(3000, 2000), tensor(2000, 3000).t())),
+    "outer comparison": (torch.le, (whole(1200, 1), whole(1, 1200))),
+    "softmax of columns": (lambda x: F.softmax(x, 1), (tensor(4, 3300, 50),)),
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *PASSING])
+def test_the_plan_bounds_the_scratchpad(name: str, rewritten: Callable):
+    function, tensors = (CASES | PASSING)[name]
+    for kernel in rewritten(function, *tensors):
+        high_water, _ = Module.parse(lower(kernel).text).function(kernel.name).peak
+        assert 0 <= high_water <= kernel.plan.lx_bytes <= SPYRE.lx_bytes
 
 
 def test_no_scalar_is_reduced(rewritten: Callable):

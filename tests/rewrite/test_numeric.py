@@ -75,6 +75,14 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "average pool": (lambda x: F.avg_pool2d(x, 2, 2, ceil_mode=True), (floats(1, 3, 9, 9),)),
     "floor divide": (lambda x: x // 3, (whole(4, 33, low=-7),)),
     "remainder": (lambda x: torch.remainder(x, 0.3), (floats(4, 33, dtype=SINGLE),)),
+    # a function takes a literal as float32, whatever its other argument is
+    "literal base float64": (lambda x: 10000**x, (floats(20, dtype=torch.float64),)),
+    "literal power float64": (lambda x: x**2.3, (floats(20, dtype=torch.float64).abs(),)),
+    "literal bounds float64": (lambda x: x.clamp(-0.3, 0.7), (floats(20, dtype=torch.float64),)),
+    "literal branch float64": (
+        lambda m, x: torch.where(m, x, 0.1),
+        (flags(20), floats(20, dtype=torch.float64)),
+    ),
     "sign": (torch.sign, (whole(4, 33, low=-2, dtype=torch.int8),)),
     "where": (lambda m, x: torch.where(m, x, float("-inf")), (flags(4, 1), floats(4, 33))),
     "reshape of a transpose": (lambda x: x.reshape(4, 15), (floats(6, 10).t(),)),

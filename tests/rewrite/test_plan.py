@@ -65,7 +65,7 @@ def matmul(axes: tuple[Axis, ...]) -> tuple[Statement, ...]:
 
 
 def assert_legal(tiling: Tiling, kernel: Kernel, axes: tuple[Axis, ...]) -> None:
-    assert tiling.lx_bytes <= SPYRE.lx_bytes // 2
+    assert tiling.lx_bytes <= SPYRE.lx_bytes
     assert tiling.tiles == math.prod(-(-a.extent // tiling.blocks[a]) for a in axes if not a.reduced)
     for axis, block in tiling.blocks.items():
         assert block == power_of_two_at_least(block)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import sympy
 
+from tracer.rewrite.digits import separate
 from tracer.rewrite.ir import (
     FloorDiv,
     Index,
@@ -57,6 +58,13 @@ def refine(kernel: Kernel) -> tuple[tuple[Axis, ...], Kernel]:
     """
     names: dict[Range, list[tuple[Axis, int]]] = {}
     rewrites: dict[sympy.Expr, sympy.Expr] = {}
+    extents = {entry.symbol: entry.extent for entry in kernel.ranges}
+    kernel = kernel.with_body(
+        tuple(
+            replace(s, index=separate(s.index, extents)) if isinstance(s, Load | Store | Index) else s
+            for s in kernel.body
+        )
+    )
     for entry in kernel.ranges:
         digits = _digits(kernel, entry)
         pieces = _split(entry, digits)

@@ -18,8 +18,8 @@ from tracer.rewrite.access import MAX_RANK, Access
 from tracer.rewrite.axes import MAX_EXTENT, Axis
 from tracer.rewrite.contract import Contraction, contraction
 from tracer.rewrite.errors import NoPlan, SteppedReduction
-from tracer.rewrite.ir import Compute, Index, Kernel, Reduce, Scan, Store
-from tracer.rewrite.types import BYTES
+from tracer.rewrite.ir import Compute, Index, Kernel, Load, Reduce, Scan, Statement, Store
+from tracer.rewrite.types import BYTES, is_float
 from tracer.target import SpyreTarget
 
 Sizes: TypeAlias = "np.ndarray"
@@ -36,11 +36,22 @@ MIN_CONTRACTION_BLOCK = 16
 """Least K block that `tl.dot` takes for 16-bit operands."""
 MAX_CONTRACTION_BLOCK = 512
 """Above this a wider K block saves no traffic; it only fills the scratchpad (and a GPU's shared memory)."""
+PASSING = 2
+"""Copies that the lowered form of one statement holds for a moment: two operands made of one shape."""
+PASSING_SCAN = 3
+"""A scan holds its running result as well."""
+PASSING_INTEGER = 3
+"""Integer arithmetic holds the sum as well before it narrows it, all in 32 bits or more."""
+WIDEST_INTEGER = 8
+"""Bytes of the integers by which Triton sums and numbers elements."""
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """The chosen blocks (powers of two) and what they cost. Sizes in bytes, cost in cycles."""
+    """The chosen blocks (powers of two) and what they cost; `lx_bytes` bounds what lowering allocates.
+
+    Sizes are in bytes, cost in cycles.
+    """
 
     blocks: dict[Axis, int]
     tiles: int
@@ -158,6 +169,7 @@ class _Model:
             varies,
             target,
         )
+        self.dtypes = {s.name: s.dtype for s in kernel.body if not isinstance(s, Store)}
         self.reduced = [a for a in axes if a.reduced]
         self.dots: list[Contraction] = [
             contraction(s, varies, axes) for s in kernel.body if isinstance(s, Reduce) and s.kind == "dot"
@@ -186,7 +198,8 @@ class _Model:
     # Legality
 
     def legal(self, blocks: dict[Axis, Sizes]) -> Sizes:
-        ok = self.live_bytes(blocks) <= self.target.lx_bytes // 2
+        named, peak = self.live_bytes(blocks)
+        ok = (named <= self.target.lx_bytes // 2) & (peak <= self.target.lx_bytes)
         for access in self.accesses:
             ok &= self.padded(access, blocks) * 8 <= MAX_TILE_ELEMENTS * 8
             ok &= self.rank(access, blocks) <= MAX_RANK
@@ -214,8 +227,12 @@ class _Model:
         joined = wide + (wide < full)
         return np.where(full + lanes <= MAX_RANK, full, joined) + lanes
 
-    def live_bytes(self, blocks: dict[Axis, Sizes]) -> Sizes:
-        """Peak bytes of tiles alive at once, each statement's operands and result counted together."""
+    def live_bytes(self, blocks: dict[Axis, Sizes]) -> tuple[Sizes, Sizes]:
+        """Peak bytes of named values alive at once, and the same with what lowering adds for a moment.
+
+        Each statement's operands and result are counted together. Where a reduction is looped, its
+        accumulators live as long as the loop.
+        """
         last: dict[str, int] = {}
         for position, statement in enumerate(self.kernel.body):
             for operand in statement.operands:
@@ -226,9 +243,10 @@ class _Model:
             for s in self.kernel.body
             if not isinstance(s, Store)
         }
-        live: dict[str, Sizes] = {}
         zero = np.zeros_like(next(iter(blocks.values())))
-        peak = zero
+        carried = sum((size[s.name] for s in self.kernel.body if isinstance(s, Reduce)), zero)
+        live: dict[str, Sizes] = {}
+        named, peak = zero, zero
         for position, statement in enumerate(self.kernel.body):
             scratch = zero
             if statement.name:
@@ -243,9 +261,39 @@ class _Model:
                         )
             elif isinstance(statement, Reduce) and statement.kind == "dot":
                 scratch = scratch + size[str(statement.args[1])]  # the transposed second operand
-            peak = np.maximum(peak, sum(live.values(), scratch))
+            held = sum(live.values(), zero)
+            named = np.maximum(named, held + scratch)
+            peak = np.maximum(peak, held + carried + np.maximum(scratch, self.passing(statement, blocks)))
             live = {name: tile for name, tile in live.items() if last.get(name, -1) > position}
-        return peak
+        return named, peak
+
+    def passing(self, statement: Statement, blocks: dict[Axis, Sizes]) -> Sizes:
+        """Bound of the bytes that the lowered form of one statement holds besides its operands and result.
+
+        These are copies over all axes of the statement, in the widest dtype of the statement and of what it
+        passes through: broadcast or permuted operands, widened integers, element numbers.
+        """
+        names = [o for o in (*statement.operands, statement.name) if isinstance(o, str) and o]
+        dtypes = {self.dtypes[name] for name in names}
+        if isinstance(statement, Reduce) and statement.kind == "dot":
+            return self.elements(self.varies[str(statement.args[1])], blocks) * max(BYTES[d] for d in dtypes)
+        axes = frozenset[Axis]().union(*(self.varies[name] for name in names))
+        if isinstance(statement, Load | Store):
+            axes = axes.union(axis for axis in self.axes if statement.index.has(axis.symbol))
+        plain = isinstance(statement, Load | Store) and "int1" not in dtypes
+        if plain and not (isinstance(statement, Load) and statement.mask):
+            return self.elements(axes, blocks) * max([BYTES[d] for d in dtypes], default=1)  # permuted
+        width = max([BYTES[d] for d in dtypes], default=1)
+        if isinstance(statement, Reduce) and is_float(statement.dtype):
+            # The operand once more, permuted; what is left after one of several axes is smaller.
+            operand = statement.args[0]
+            return self.elements(axes, blocks) * BYTES[self.dtypes.get(str(operand), statement.dtype)]
+        if isinstance(statement, Index | Reduce):
+            width = WIDEST_INTEGER  # Triton sums and numbers elements in up to 64 bits
+        copies = PASSING_SCAN if isinstance(statement, Scan) else PASSING
+        if isinstance(statement, Compute) and statement.dtype != "int1" and not is_float(statement.dtype):
+            width, copies = max(width, BYTES["int32"]), PASSING_INTEGER
+        return self.elements(axes, blocks) * width * copies
 
     # Cost
 
@@ -326,10 +374,11 @@ class _Model:
         moved = int(self.traffic(one)[0][0]) * tiles
         compulsory = sum(math.prod(a.extent for a in access.axes) * access.bytes for access in self.accesses)
         per_core = -(-tiles // self.target.cores)
+        named, peak = (int(found[0]) for found in self.live_bytes(one))
         reasons = (
             f"{counted(tiles, 'tile')} on {counted(min(tiles, self.target.cores), 'core')},"
             f" {per_core} on the busiest",
-            f"{int(self.live_bytes(one)[0])} bytes of scratchpad, half of it left for double buffering",
+            f"at most {peak} bytes of scratchpad, {named} of them in values with a name",
             f"{moved} bytes moved, {compulsory} compulsory",
             "one block per reduction"
             if self.reduced and not looped
@@ -338,4 +387,4 @@ class _Model:
             else "no reduction",
         )
         cycles = int(self.cycles(one)[0])
-        return Tiling(chosen, tiles, int(self.live_bytes(one)[0]), moved, cycles, looped, reasons)
+        return Tiling(chosen, tiles, peak, moved, cycles, looped, reasons)

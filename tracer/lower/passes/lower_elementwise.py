@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tracer.ktir.arith_ops import CASTS
+from tracer.ktir.extra_ops import RemfOp
 from tracer.lower.build import cast
 from tracer.lower.edit import Emitter, element_type, operations, shape_of, splat_constant, with_shape
 from tracer.lower.manager import Job
@@ -42,6 +43,7 @@ _LIBRARY: dict[str, Any] = {
     "atan2": math.Atan2Op,
     "atanh": math.AtanhOp,
     "ceil": math.CeilOp,
+    "copysign": math.CopySignOp,
     "cos": math.CosOp,
     "cosh": math.CoshOp,
     "erf": math.ErfOp,
@@ -50,6 +52,7 @@ _LIBRARY: dict[str, Any] = {
     "expm1": math.ExpM1Op,
     "fabs": math.AbsFOp,
     "floor": math.FloorOp,
+    "fmod": RemfOp,
     "log": math.LogOp,
     "log10": math.Log10Op,
     "log1p": math.Log1pOp,

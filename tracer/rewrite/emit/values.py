@@ -12,6 +12,7 @@ from tracer.rewrite.emit.tiles import Tiles, identity_of, literal
 from tracer.rewrite.functions import OPS, REDUCTIONS, SCANS
 from tracer.rewrite.ir import Compute, Const, FloorDiv, Index, Load, Modulo, Operand, Reduce, Scan
 from tracer.rewrite.signature import size_name
+from tracer.rewrite.types import is_float
 
 
 def compute_text(tiles: Tiles, statement: Compute) -> str:
@@ -25,7 +26,13 @@ def compute_text(tiles: Tiles, statement: Compute) -> str:
     want = tiles.tile_of(statement.name)
     args = [tiles.text(arg, want) for arg in statement.args]
     first = statement.args[0]
-    if isinstance(first, Const) and all(isinstance(arg, Const) for arg in statement.args):
+    if statement.dtype == "float64" and OPS[statement.op].text.startswith(("tl.", "libdevice.")):
+        # An operator gives a literal the dtype of its other operand, a function takes it as float32.
+        args = [
+            f"tl.full([], {text}, tl.float64)" if isinstance(arg, Const) and is_float(arg.dtype) else text
+            for arg, text in zip(statement.args, args, strict=True)
+        ]
+    elif isinstance(first, Const) and all(isinstance(arg, Const) for arg in statement.args):
         args[0] = f"tl.full([], {args[0]}, tl.{first.dtype})"
     if statement.op == "div" and (extent := _mean_extent(tiles, statement)):
         args[1] = extent
