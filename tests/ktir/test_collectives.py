@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tracer.ktir.diagnostics import KtirError
+from tracer.ktir.latency import latency
 from tracer.ktir.simulator import Module
 
 Text = Callable[..., str]
@@ -79,6 +80,12 @@ def test_groups_are_separate(reduce: Text) -> None:
     assert torch.equal(out, expected)
 
 
+def test_a_partial_goes_to_the_group_or_around_the_grid(reduce: Text) -> None:
+    # 32 bytes a hop at 64 bytes a cycle: one partner in strict mode, three other cores in the public model.
+    function = Module.parse(reduce(PAIRS, PAIRS, groups="(g) : (g >= 0, -g + 1 >= 0)")).function()
+    assert [latency(function, mode=mode).critical.comm for mode in ("strict", "ktir_cpu")] == [0.5, 1.5]
+
+
 def test_strided_groups_by_remainder(reduce: Text) -> None:
     family = "(i)[g] : ((i - g) mod 2 == 0, i >= 0, -i + 3 >= 0)"
     text = reduce(family, family, groups="(g) : (g >= 0, -g + 1 >= 0)")
@@ -108,11 +115,100 @@ def test_one_consumer(reduce: Text) -> None:
 
 
 def test_a_dependency_set_that_is_a_box(reduce: Text) -> None:
-    text = reduce(
-        EVERYONE, EVERYONE, dependency=f"producer_dependency_per_consumer = affine_set<{EVERYONE}>, "
-    )
+    everyone = "producer_dependency_per_consumer = affine_set<(p)[c] : (p >= 0, -p + 3 >= 0)>, "
+    text = reduce(EVERYONE, EVERYONE, dependency=everyone)
     out = Module.parse(text).function().run([X, torch.zeros(4, 8)]).outputs[0]
     assert torch.equal(out, X.sum(0).expand(4, 8))
+
+
+def needs(dependency: str) -> str:
+    return f"producer_dependency_per_consumer = affine_set<{dependency}>, "
+
+
+def around(text: str, head: str) -> str:
+    """The collective, and the store of its value, inside a conditional or a loop."""
+    return text.replace("%f = ktdp", f"{head}\n%f = ktdp").replace("\n    return\n", "\n}\n    return\n")
+
+
+ONLY_SELF = "(p)[c] : (p - c == 0)"
+MIRROR = "(p)[c, g] : (p + c - 3 - g == 0)"
+UNLESS_LAST = "%c3 = arith.constant 3 : index\n%go = arith.cmpi slt, %core, %c3 : index\nscf.if %go {"
+
+
+def test_a_consumer_folds_what_it_depends_on(reduce: Text) -> None:
+    text = reduce(EVERYONE, EVERYONE, dependency=needs(MIRROR))
+    out = Module.parse(text).function().run([X, torch.zeros(4, 8)]).outputs[0]
+    assert torch.equal(out, X.flip(0))
+
+
+def test_a_dependency_on_a_pair_of_each_group(reduce: Text) -> None:
+    text = reduce(
+        PAIRS,
+        PAIRS,
+        groups="(g) : (g >= 0, -g + 1 >= 0)",
+        dependency=needs("(p)[c, g] : (p - 2 * g >= 0, -p + c >= 0)"),
+    )
+    out = Module.parse(text).function().run([X, torch.zeros(4, 8)]).outputs[0]
+    assert torch.equal(out, torch.stack([X[0], X[0] + X[1], X[2], X[2] + X[3]]))
+
+
+def test_no_barrier_where_none_is_needed(reduce: Text) -> None:
+    text = around(reduce(EVERYONE, EVERYONE, dependency=needs(ONLY_SELF)), UNLESS_LAST)
+    out = Module.parse(text).function().run([X, torch.zeros(4, 8)]).outputs[0]
+    assert torch.equal(out, torch.cat([X[:3], torch.zeros(1, 8)]))
+
+
+@pytest.mark.parametrize(("dependency", "core"), [("", 0), (needs(MIRROR), 0)])
+def test_a_producer_that_never_comes(reduce: Text, dependency: str, core: int) -> None:
+    text = around(reduce(EVERYONE, EVERYONE, dependency=dependency), UNLESS_LAST)
+    with pytest.raises(KtirError) as error:
+        Module.parse(text).function().run([X, torch.zeros(4, 8)])
+    found = error.value.diagnostics[-1]
+    assert (found.code, found.op, found.core) == ("KT212", "ktdp.inter_tile_reduce", core)
+    # Cores 1 and 2 need each other only, so with the dependency they are done.
+    assert ("core 1 at" in found.message) == (not dependency)
+
+
+def test_rounds_of_a_loop_do_not_mix(reduce: Text) -> None:
+    head = (
+        "%c1 = arith.constant 1 : index\n%c5 = arith.constant 5 : index\nscf.for %t = %c1 to %c5 step %c1 {\n"
+    )
+    head += "%ti = arith.index_cast %t : index to i32\n%tf = arith.sitofp %ti : i32 to f32\n"
+    head += "%ts = tensor.splat %tf : tensor<1x8xf32>\n%xt = arith.mulf %x, %ts : tensor<1x8xf32>"
+    chain = needs("(p)[c] : (p - c + 1 >= 0, -p + c >= 0)")
+    text = around(reduce(EVERYONE, EVERYONE, dependency=chain), head)
+    text = text.replace("yield_partial %x", "yield_partial %xt")
+    out = Module.parse(text).function().run([X, torch.zeros(4, 8)]).outputs[0]
+    assert torch.equal(out, 4 * torch.stack([X[0], X[0] + X[1], X[1] + X[2], X[2] + X[3]]))
+
+
+@pytest.mark.parametrize(
+    ("producers", "dependency", "words"),
+    [
+        ("(i)[g] : (i - 1 >= 0, -i + 3 >= 0, g == 0)", ONLY_SELF, "core 0 depends on cores \\[0\\]"),
+        (EVERYONE, "(p)[c] : (p - 2 >= 0, -p + 3 >= 0)", "no consumer depends on cores \\[0, 1\\]"),
+    ],
+)
+def test_dependencies_that_do_not_fit(reduce: Text, producers: str, dependency: str, words: str) -> None:
+    text = reduce(producers, EVERYONE, dependency=needs(dependency))
+    with pytest.raises(KtirError, match=words) as error:
+        Module.parse(text).function().run([X, torch.zeros(4, 8)])
+    assert error.value.code == "KT224"
+
+
+@pytest.mark.parametrize(
+    "form", ["(p, q)[c] : (p - c == 0)", "(p) : (p >= 0)", "(p)[c, g, h] : (p - c == 0)"]
+)
+def test_a_dependency_of_another_form(reduce: Text, form: str) -> None:
+    with pytest.raises(KtirError, match="producer_dependency_per_consumer must be"):
+        Module.parse(reduce(EVERYONE, EVERYONE, dependency=needs(form)))
+
+
+def test_a_collective_over_what_all_cores_share(reduce: Text) -> None:
+    # Nothing that enters it differs between cores, which lanes must not take for a reason to run it once.
+    text = reduce(EVERYONE, EVERYONE).replace("%source[%core, %c0]", "%source[%c0, %c0]")
+    out = Module.parse(text).function().run([X, torch.zeros(4, 8)]).outputs[0]
+    assert torch.equal(out, 4 * X[0].expand(4, 8))
 
 
 def test_a_value_used_where_no_consumer_is(reduce: Text) -> None:

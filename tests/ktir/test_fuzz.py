@@ -3,6 +3,7 @@
 `KTIR_FUZZ=20000` runs more of them than the default.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import contextlib
@@ -48,7 +49,7 @@ module {
     return
   }
 }
-"""  # noqa: E501
+"""
 
 
 def mutate(text: str, rnd: random.Random) -> str:
@@ -82,7 +83,7 @@ def test_the_seed_text_round_trips() -> None:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutations(elementwise: Text, batch: int) -> None:
-    loop = "%z = arith.constant dense<1.0> : {t}\n%y = scf.for %k = %c0 to %cores step %cores iter_args(%acc = %z) -> ({t}) {{\n%b = arith.mulf %acc, %x : {t}\nscf.yield %b : {t}\n}}"  # noqa: E501
+    loop = "%z = arith.constant dense<1.0> : {t}\n%y = scf.for %k = %c0 to %cores step %cores iter_args(%acc = %z) -> ({t}) {{\n%b = arith.mulf %acc, %x : {t}\nscf.yield %b : {t}\n}}"
     texts = [INDIRECT, elementwise(12, 64, 4, 2), elementwise(12, 64, 4, 2, loop)]
     rnd = random.Random(batch)
     for _ in range(COUNT // BATCHES):
@@ -92,3 +93,55 @@ def test_mutations(elementwise: Text, batch: int) -> None:
             verify(module)
             printed = print_module(module)
             assert print_module(parse(printed)) == printed
+
+
+VIEW = """func.func @f(%a: index) attributes {grid = [1]} {
+  %c0 = arith.constant 0 : index
+  %v = ktdp.construct_memory_view %a, sizes: [4], strides: [1] {coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>, memory_space = #ktdp.memory_space<global>} : memref<4xf32>
+  %t = ktdp.construct_access_tile %v[%c0] {access_tile_order = affine_map<(d0) -> (d0)>, access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>} : memref<4xf32> -> !ktdp.access_tile<4xindex>
+  %x = ktdp.load %t : <4xindex> -> tensor<4xf32>
+  %y = "tensor.expand_shape"(%x) <{reassociation = [[0 : i64, 1 : i64]], static_output_shape = array<i64: 4, 1>}> : (tensor<4xf32>) -> tensor<4x1xf32>
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "line"),
+    [
+        # the number under which dynamic extents are kept, in both forms
+        ("strides: [1]", "strides: [-9223372036854775808]", "KT101", 3),
+        ("array<i64: 4, 1>", "array<i64: -9223372036854775808, 1>", "KT102", 6),
+        # a constant that nobody can hold
+        (
+            "%c0 = arith.constant 0 : index",
+            "%z = arith.constant dense<0> : tensor<99999999999999xi64>\n%c0 = arith.constant 0 : index",
+            "KT101",
+            2,
+        ),
+        # a type whose range is a number of 500 megabytes
+        ("array<i64: 4, 1>", "array<i4294967296: 4, 1>", "KT101", 6),
+        ("-> tensor<4xf32>", "-> tensor<4xi4294967296>", "KT101", 5),
+        # an attribute whose dialect and name ran together
+        ("#ktdp.memory_space<global>", "#ktdpemory_space<global>", "KT112", 3),
+        # a set that cannot be enumerated in 64 bits
+        ("(d0 >= 0, -d0 + 3 >= 0)>} :", "(d0 * 99999999999999999999 >= 0, d0 mod 4 == d0)>} :", "KT113", 4),
+    ],
+)
+def test_what_mutations_found(old: str, new: str, code: str, line: int) -> None:
+    assert [d for d in verify(parse(VIEW)) if d.severity == "error"] == []
+    assert old in VIEW
+    try:
+        found = verify(parse(VIEW.replace(old, new)))
+    except KtirError as error:
+        found = list(error.diagnostics)
+    assert (found[0].code, found[0].line) == (code, line), str(found[0])
+
+
+def test_an_extent_that_a_run_tells_is_not_compared() -> None:
+    wrong = VIEW.replace("access_tile<4xindex>", "access_tile<5xindex>").replace("%t : <4x", "%t : <5x")
+    assert [d.code for d in verify(parse(wrong, verify=False)) if d.severity == "error"] == ["KT113"]
+    dynamic = VIEW.replace("-> !ktdp.access_tile<4xindex>", "-> !ktdp.access_tile<?xindex>")
+    dynamic = dynamic.replace("%t : <4xindex> -> tensor<4xf32>", "%t : <?xindex> -> tensor<?xf32>")
+    dynamic = "\n".join(line for line in dynamic.splitlines() if "expand_shape" not in line)
+    assert [d.code for d in verify(parse(dynamic)) if d.severity == "error"] == []

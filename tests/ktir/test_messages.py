@@ -78,8 +78,8 @@ WRONG = [
     ("sizes: [64, 128], strides: [128, 1]", "sizes: [64, 128], strides: [128]", "KT102", 0, "2 sizes but 1 strides"),
     ("sizes: [64, 128]", "sizes: [128, 64]", "KT102", 0, "size 128 of axis 0 differs from extent 64"),
     ("-d0 + 63 >= 0, d1", "-d0 + 63 >= 0, d2", "KT101", 0, "d2 is not among the dimensions"),
-    ("-d0 + 63 >= 0, d1", "-d0 + 31 >= 0, d1", "KT202", 7, "the set of the view holds 0 to 31"),
-    ("%w[%n, %k]", "%w[%k, %n]", "KT201", 1, "of a view of 64"),
+    ("-d0 + 63 >= 0, d1", "-d0 + 31 >= 0, d1", "KT202", 7, "the set of the view holds 0 to 31; %w is memref<64x128xf16> of line 11, its tile begins at [%n, %k] in line 17"),
+    ("%w[%n, %k]", "%w[%k, %n]", "KT201", 1, "of a view of 64; %w is memref<64x128xf16> of line 11, its tile begins at [%k, %n] in line 17"),
     ("%w[%n, %k]", "%w[%n]", "KT102", 0, "1 subscripts for a base of rank 2"),
     ("%w[%n, %k]", "%w[%n * %k, %k]", "KT101", 0, "product of two variables"),
     ("%w[%n, %k]", "%w[%n, %k + 1]", "KT201", 1, "axis 1: coordinates 97 to 128 of a view of 128"),
@@ -111,6 +111,8 @@ WRONG = [
     ("arith.constant 16 : index", "arith.constant 8 : index", "KT205", 20, "core 0 writes this element too"),
     ("arith.constant 16 : index", "arith.constant 8 : index", "KT302", 20, "24 of 64 elements of y_ptr are never written"),
     ("arith.constant 16 : index", "arith.constant 32 : index", "KT201", 13, "of a view of 64"),
+    ("= %c0 to %k_end step", "= %k_end to %c0 step", "KT219", 0, "the loop never runs: it goes from 128 up to 0; are the bounds swapped?"),
+    ("constant 128 : index", "constant 0 : index", "KT219", 7, "the loop never runs: it goes from 0 up to 0"),
     ("grid = [4]", "grid = [3]", "KT302", 22, "16 of 64 elements of y_ptr are never written"),
     ("grid = [4]", "grid = [3]", "KT211", 22, "16 of 64 elements are never written (check the grid"),
     ("grid = [4]", "grid = [5]", "KT201", 15, "coordinates 64 to 79"),
@@ -207,6 +209,9 @@ def test_casts(cast: str, source: str, target: str, message: str) -> None:
         ("[[0, 1]]", "2x3", "5", "make a shape of [6], not [5]"),
         ("[[0], [1]]", "1x1", "1", "make a shape of [1, 1], not [1]"),
         ("[[0]]", "2x3", "2", "do not name each of the 2 axes"),
+        ("[]", "1x1", "", ""),
+        ("[]", "1x2", "", "do not name each of the 2 axes"),
+        ("[]", "1x1", "1", "make a shape of [], not [1]"),
     ],
 )
 def test_shapes_that_collapse(groups: str, source: str, target: str, message: str) -> None:
@@ -215,10 +220,36 @@ def test_shapes_that_collapse(groups: str, source: str, target: str, message: st
   %y = tensor.collapse_shape %x {groups} : tensor<{source}xf32> into tensor<{target}xf32>
   return
 }}
-"""
+""".replace("tensor<xf32>", "tensor<f32>")
     found = [d for d in verify(parse(text)) if d.severity == "error"]
     assert [(d.code, d.line) for d in found] == ([("KT102", 3)] if message else [])
     assert not found or message in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("source", "groups", "output", "target", "message"),
+    [
+        ("6", "[[0, 1]]", "[2, 3]", "2x3", ""),
+        ("6", "[[0, 1]]", "[3, 2]", "2x3", "output_shape [3, 2] is not the shape of the result"),
+        ("6", "[[0, 1]]", "[6]", "2x3", "output_shape [6] is not the shape of the result"),
+        ("6", "[[0, 1]]", "[2, 2]", "2x2", "make a shape of [4], not [6]"),
+        ("", "[]", "[1, 1]", "1x1", ""),
+        ("", "[]", "[1, 2]", "1x2", "do not name each of the 2 axes"),
+    ],
+)
+def test_shapes_that_expand(source: str, groups: str, output: str, target: str, message: str) -> None:
+    text = f"""func.func @f() attributes {{grid = [1]}} {{
+  %x = arith.constant dense<0.0> : tensor<{source}xf32>
+  %y = tensor.expand_shape %x {groups} output_shape {output} : tensor<{source}xf32> into tensor<{target}xf32>
+  return
+}}
+""".replace("tensor<xf32>", "tensor<f32>")
+    try:
+        found = [d for d in verify(parse(text)) if d.severity == "error"]
+    except KtirError as error:
+        found = list(error.diagnostics)
+    assert [(d.code, d.line) for d in found] == ([("KT102", 3)] if message else [])
+    assert not found or message in found[0].message, str(found[0])
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ INDICES = "%c2 = arith.constant 2 : index\n%n:2 = scf.for %i = %c0 to %c2 step %
         ("%o = arith.constant dense<7.0> : tensor<4xf32>\n%s = linalg.add ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>\n%y = arith.addf %s, %o : tensor<4xf32>", [9.0, 11.0, 13.0, 15.0]),
         # more than one axis reduced at once
         ("%w = tensor.expand_shape %x [[0, 1]] output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32>\n%z = arith.constant dense<0.0> : tensor<f32>\n%s = linalg.reduce { arith.mulf } ins(%w : tensor<2x2xf32>) outs(%z : tensor<f32>) dimensions = [0, 1]\n%v = tensor.extract %s[] : tensor<f32>\n%y = tensor.splat %v : tensor<4xf32>", [0.0] * 4),
+        # one element as a scalar of rank 0, broadcast, and back to two axes
+        ("%e = tensor.extract_slice %x[2] [1] [1] : tensor<4xf32> to tensor<1xf32>\n%s = tensor.collapse_shape %e [] : tensor<1xf32> into tensor<f32>\n%w = tensor.expand_shape %s [] output_shape [1, 1] : tensor<f32> into tensor<1x1xf32>\n%t = tensor.collapse_shape %w [] : tensor<1x1xf32> into tensor<f32>\n%o = tensor.empty() : tensor<4xf32>\n%y = linalg.broadcast ins(%t : tensor<f32>) outs(%o : tensor<4xf32>) dimensions = [0]", [3.0] * 4),
         # flags, locations and operations broken over lines
         ("%i = arith.constant 3 : i32\n%j = arith.addi %i, %i overflow<nsw> : i32\n%f = arith.sitofp %j : i32 to f32\n%y =\n    tensor.splat\n\n      %f\n      : tensor<4xf32>", [6.0] * 4),
     ],
@@ -145,6 +147,7 @@ def test_strides_of_views(through: Text, view: Text, strides: str, expected: lis
         ("memory_space<global>} : memref<4xf32>\n%in_t", "memory_space<ct_local, ct_id = 5>} : memref<4xf32>\n%in_t", "", ""),
         ("tensor.extract %x[%c0]", "tensor.extract %x[%c4]", "KT215", "4"),
         ("tensor.extract %x[%c0]", "tensor.extract %x[%neg]", "KT215", "-1"),
+        ("arith.addf %a, %a", "arith.addf %a", "KT101", "Expected ','"),
         ("%x[0] [4] [1] : tensor<4xf32> to tensor<4xf32>", "%x[%c2] [4] [1] : tensor<4xf32> to tensor<4xf32>", "KT215", ""),
         ("%a, %a : tensor<4xf32>", "%a, %x : tensor<4xf32>, tensor<4xf32>", "KT101", ""),
     ],
@@ -207,6 +210,46 @@ def test_a_scratchpad_read_before_it_is_written(function: Text, view: Text, tile
     assert refused(function("\n".join(body), "%out: index"), torch.zeros(4)).code in ("KT204", "KT221")
 
 
+def test_undefined_elements(through: Text) -> None:
+    """`tensor.empty` reads as zeros in other tools; it is a place for a result."""
+    body = "%e = tensor.empty() : tensor<4xf32>\n%y = arith.addf %x, %e : tensor<4xf32>"
+    (found,) = verify(parse(through(body, 4, "f32", "f32")))
+    assert (found.code, found.severity, found.op) == ("KT204", "warning", "arith.addf")
+    assert "%e comes from tensor.empty in line 9" in found.message
+    place = "%e = tensor.empty() : tensor<4xf32>\n%y = linalg.add ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>"
+    assert verify(parse(through(place, 4, "f32", "f32"))) == []
+
+
+def test_a_pointer_that_is_one_of_several_results(function: Text, view: Text, tile: Text) -> None:
+    body = [
+        "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index",
+        "%r:2 = scf.for %i = %c0 to %c1 step %c1 iter_args(%p = %in, %q = %out) -> (index, index) {\nscf.yield %p, %q : index, index\n}",
+        view("s", "r#0", "4", "f32"),
+        view("o", "r#1", "4", "f32"),
+        tile("t", "s", "%c0", "4", "4xf32"),
+        tile("u", "o", "%c0", "4", "4xf32"),
+        "%x = ktdp.load %t : <4xindex> -> tensor<4xf32>\nktdp.store %x, %u : tensor<4xf32>, <4xindex>",
+    ]
+    assert result(function("\n".join(body), "%in: index, %out: index")) == X.tolist()
+
+
+def test_a_chain_of_cores_is_a_race(function: Text, view: Text, tile: Text) -> None:
+    """`a[i + 1] = a[i] + 1`, one element a core: right only where cores run one after the other."""
+    body = [
+        "%core = ktdp.get_compute_tile_id : index\n%one = arith.constant dense<1.0> : tensor<1xf32>",
+        view("v", "a", "5", "f32"),
+        tile("t", "v", "%core", "1", "5xf32"),
+        tile("u", "v", "%core + 1", "1", "5xf32"),
+        "%x = ktdp.load %t : <1xindex> -> tensor<1xf32>\n%y = arith.addf %x, %one : tensor<1xf32>",
+        "ktdp.store %y, %u : tensor<1xf32>, <1xindex>",
+    ]
+    text = function("\n".join(body), "%a: index", grid="[4]")
+    error = refused(text, torch.zeros(5))
+    assert (error.code, error.diagnostics[0].core, error.diagnostics[0].op) == ("KT206", 1, "ktdp.load")
+    alone = function("\n".join(body), "%a: index")
+    assert result(alone, torch.zeros(5)) == [0.0, 1.0, 0.0, 0.0, 0.0]
+
+
 def test_arguments(through: Text) -> None:
     text = through("%y = arith.addf %x, %x : tensor<4xf32>", 4, "f32", "f32")
     out = torch.zeros(4)
@@ -216,7 +259,9 @@ def test_arguments(through: Text) -> None:
     assert refused(text, [1.0, 2.0], out).code == "KT216"
     assert refused(text, X.int(), out).code == "KT216"
     assert refused(text, X.double(), out).code == "KT216"
-    assert refused(text, 4096, out).code == "KT221"
+    literal = refused(text, 4096, out)
+    assert literal.code == "KT221"
+    assert "--memory 4096=f32[ELEMENTS]" in str(literal)
     assert refused(text, X, out[:3].clone()).code == "KT203"
 
 

@@ -154,6 +154,13 @@ def test_a_number_is_asked_for_as_one(kernel: Path):
     assert simulate(kernel, specs=["n=64"]).diagnostics == ()
 
 
+def test_an_address_in_a_scratchpad_is_a_number(kernel: Path):
+    line = KERNEL[: KERNEL.index("%vx = ")].count("\n") + 1
+    kernel.write_text(KERNEL.replace("memory_space<global>", "memory_space<ct_local>", 1))
+    with pytest.raises(BadArgument, match=f"x: line {line} puts a view of memory space ct_local"):
+        simulate(kernel)
+
+
 def test_the_public_simulators_cycles_are_a_mode(kernel: Path):
     body = "%b = arith.addf %a, %a : tensor<64xf16>"
     assert body in KERNEL

@@ -25,6 +25,8 @@ from xdsl.ir.affine import (
 
 MAX_POINTS = 1 << 22
 """Largest number of candidate points that enumerating a set may visit."""
+MAX_CONSTANT = 1 << 40
+"""Largest constant of a set whose points are enumerated: more than any memory has elements."""
 
 
 @dataclass(frozen=True)
@@ -221,8 +223,12 @@ def bounding_box(points: AffineSet, symbols: Sequence[int] = ()) -> Box | None:
 def set_points(points: AffineSet, symbols: tuple[int, ...] = ()) -> np.ndarray:
     """All points of the set in lexicographic order, as an (n, dims) int64 array.
 
-    Raises ValueError where the set is unbounded or has more than `MAX_POINTS` candidates.
+    Raises ValueError where the set is unbounded, has more than `MAX_POINTS` candidates, or a constant that
+    would leave the range of the integers that it is computed in.
     """
+    for constraint in points.constraints:
+        if (constant := _largest(constraint.lhs, constraint.rhs)) > MAX_CONSTANT:
+            raise ValueError(f"a constant of the set, {constant}, is beyond every memory")
     if points.num_dims == 0:
         return np.zeros((1 if bool(contains(points, [], symbols)) else 0, 0), dtype=np.int64)
     box = set_box(points, symbols)
@@ -241,6 +247,16 @@ def set_points(points: AffineSet, symbols: tuple[int, ...] = ()) -> np.ndarray:
     if box is None and size:
         flat = flat[np.broadcast_to(contains(points, list(flat.T), symbols), (size,))]
     return flat
+
+
+def _largest(*exprs: AffineExpr) -> int:
+    found = 0
+    for expr in exprs:
+        if isinstance(expr, AffineConstantExpr):
+            found = max(found, abs(expr.value))
+        elif isinstance(expr, AffineBinaryOpExpr):
+            found = max(found, _largest(expr.lhs, expr.rhs))
+    return found
 
 
 def order_points(points: np.ndarray, order: AffineMap) -> np.ndarray:

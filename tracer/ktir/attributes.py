@@ -31,7 +31,7 @@ from tracer.ktir.affine import format_set
 class AccessTileType(ParametrizedAttribute, TypeAttribute):
     """`!ktdp.access_tile<32x64xindex>`: the coordinates that one load or store touches.
 
-    `AccessTileType([32, 64])`; `?` extents are `DYNAMIC_INDEX` (-1); rank 0 is `<index>`.
+    `AccessTileType([32, 64])`; `?` extents are `DYNAMIC_INDEX`; rank 0 is `<index>`.
     """
 
     name = "ktdp.access_tile"
@@ -44,7 +44,7 @@ class AccessTileType(ParametrizedAttribute, TypeAttribute):
         super().__init__(shape, element if element is not None else IndexType())
 
     def get_shape(self) -> tuple[int, ...]:
-        """Extents, -1 where dynamic."""
+        """Extents, `DYNAMIC_INDEX` where dynamic."""
         return tuple(d.data for d in self.shape)
 
     def verify(self) -> None:

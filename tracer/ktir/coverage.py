@@ -20,12 +20,13 @@ from xdsl.ir import Operation
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import order_points, set_box, set_points
 from tracer.ktir.diagnostics import KtirError, at
-from tracer.ktir.simulator.access import _clip, addresses_of, check_box
+from tracer.ktir.simulator.access import _clip, addresses_of, check_box, members
+from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
-from tracer.ktir.simulator.run import ArgumentBuffer, Function
+from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
 from tracer.ktir.simulator.slices import addressing
@@ -274,9 +275,14 @@ class Tracer(Session):
             return
         lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
         if isinstance(view, DistributedView):
-            for part, held in zip(view.parts, view.boxes, strict=True):
-                if (clip := _clip(lo, box.shape, held)) is not None:
+            for part, held, among in zip(view.parts, view.boxes, view.sets, strict=True):
+                if (clip := _clip(lo, box.shape, held)) is None:
+                    continue
+                if among is None:
                     self._box(op, part, clip[1], clip[2], store)
+                else:
+                    _, rows = members(among, held, clip[1], clip[2])
+                    self._points(op, part, addresses_of(part, rows), store)
             return
         check_box(view, lo, box.shape)
         self._box(op, view, lo, box.shape, store)

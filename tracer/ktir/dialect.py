@@ -26,7 +26,7 @@ Constructors (all importable from here; values are `SSAValue`s, sizes and stride
             SelectOp(condition, lhs, rhs), arith_ops.CASTS["arith.extf"](value, type): scalars and tensors
             alike
     tensor: GenerateOp(type, region), RankOp(tensor)
-    scf:    ForallOp(lower, upper, step, body)
+    scf:    ForallOp(lower, upper, step, body, outputs=())
 
 Everything else is xDSL's own (`xdsl.dialects.arith`, `linalg`, `math`, `scf`, `tensor`, `func`).
 """
@@ -74,7 +74,7 @@ from tracer.ktir.intertile_ops import (
     YieldPartialOp,
     YieldReducedOp,
 )
-from tracer.ktir.loop_ops import SCF_OPS, ForallOp
+from tracer.ktir.loop_ops import SCF_OPS, ForallOp, InParallelOp, ParallelInsertSliceOp
 from tracer.ktir.memory_ops import (
     ConstructAccessTileOp,
     ConstructDistributedMemoryViewOp,
@@ -99,6 +99,7 @@ __all__ = [
     "ForallOp",
     "GenerateOp",
     "GetComputeTileIdOp",
+    "InParallelOp",
     "IndexCastUIOp",
     "InterTileProduceOp",
     "InterTileReduceOp",
@@ -109,6 +110,7 @@ __all__ = [
     "MemorySpace",
     "MemorySpaceAttr",
     "NamedLinalgOp",
+    "ParallelInsertSliceOp",
     "RankOp",
     "ReduceManyOp",
     "RegionTerminatorOp",
@@ -157,7 +159,7 @@ def context() -> Context:
     extended: tuple[tuple[Dialect, Any], ...] = (
         (arith.Arith, own_arith),
         (linalg.Linalg, LINALG_OPS),
-        (tensor.Tensor, TENSOR_OPS),
+        (tensor.Tensor, (*TENSOR_OPS, ParallelInsertSliceOp)),
         (scf.Scf, SCF_OPS),
     )
     for dialect, extra in extended:

@@ -43,7 +43,10 @@ def explain(message: str, position: int, parser: KtirParser, text: str) -> Expla
         found = text.rfind(match.group(1), 0, position + 1)
         return _unknown_op(match.group(1), found if found >= 0 else position)
     if match := _UNKNOWN_TYPE.fullmatch(message):
-        return _unknown_type(match.group(1), text.rfind(match.group(1), 0, position + 1), op)
+        # `#name<kind>` is read as `name.kind`, so the text may hold the first part only.
+        parts = (match.group(1), match.group(1).partition(".")[0])
+        found = max(text.rfind(part, 0, position + 1) for part in parts)
+        return _unknown_type(match.group(1), found if found >= 0 else position, op)
     if match := _OTHER_TYPE.search(message):
         return Explained("KT104", _other_type(parser, text, position, *match.groups()), position, op)
     if message.startswith("an indirect index must stand alone"):

@@ -111,7 +111,8 @@ class InterTileProduceOp(IRDLOperation):
 class InterTileReduceOp(IRDLOperation):
     """The partials of the executing core's group, folded by the region.
 
-    `InterTileReduceOp(future, identity, consumers, result_type, region, dependency=None)`.
+    `InterTileReduceOp(future, identity, consumers, result_type, region, dependency=None)`: with `dependency`,
+    a set (producer)[consumer, group], a consumer waits for and folds those producers only.
     """
 
     name = "ktdp.inter_tile_reduce"
@@ -143,6 +144,13 @@ class InterTileReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         _family(self.consumer_tiles_per_group, "consumer_tiles_per_group")
+        if (needed := self.producer_dependency_per_consumer) is not None and (
+            needed.data.num_dims != 1 or needed.data.num_symbols not in (1, 2)
+        ):
+            raise VerifyException(
+                "producer_dependency_per_consumer must be a set of the form (producer)[consumer, group] or "
+                "(producer)[consumer]"
+            )
         future = self.future.type
         assert isinstance(future, TileFutureType)
         partial = future.partial

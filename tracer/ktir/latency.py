@@ -18,6 +18,7 @@ from xdsl.ir import Operation
 from tracer.ktir.coverage import AccessMap, Tracer, passed_arguments
 from tracer.ktir.diagnostics import location
 from tracer.ktir.latency_ops import Cost, cost_of
+from tracer.ktir.roofline import draw
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.memory import View
 from tracer.ktir.simulator.run import Function
@@ -197,8 +198,6 @@ class LatencyReport:
 
     def save_roofline(self, path: str) -> None:
         """Write the roofline plot, as `roofline.draw` does."""
-        from tracer.ktir.roofline import draw
-
         draw(self, path)
 
 

@@ -25,6 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tracer.ktir.dialect import CONTRACTIONS, ELEMENTWISE, InterTileReduceOp
+from tracer.ktir.simulator.emit_linalg import iteration_extents
 from tracer.ktir.simulator.liveness import tile_bytes
 
 TRANSCENDENTAL = {
@@ -92,8 +93,6 @@ def cost_of(op: Operation, mode: str = "strict") -> Cost:
 
 
 def _generic(op: linalg.GenericOp, public: bool) -> Cost:
-    from tracer.ktir.simulator.emit_linalg import iteration_extents
-
     block, extents = op.body.block, iteration_extents(op)
     cost = _body(block, tuple(extents), public)
     if not public:

@@ -5,12 +5,14 @@ elsewhere.
 # ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     Attribute,
     DenseArrayBase,
     FileLineColLoc,
@@ -33,6 +35,7 @@ from xdsl.utils.lexer import Span
 
 from tracer.ktir.extra_ops import MapOp, ReduceManyOp, parse_result_types, parse_typed_operands
 
+_GENERIC_FORM = re.compile(r"(?:%[^=\n]*=\s*)?\"")
 _NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 
 
@@ -78,12 +81,24 @@ class KtirParser(Parser):
             op.location = FileLineColLoc(StringAttr(self.filename), IntAttr(line), IntAttr(column))
         return op
 
+    def parse_integer(self, *args: Any, **options: Any) -> int:
+        position = self.pos
+        value = super().parse_integer(*args, **options)
+        if value == DYNAMIC_INDEX and not self._in_generic_form():
+            # xDSL keeps the extents that are values under this number; only its generic form writes it.
+            self.raise_error(f"the integer {value} is out of range", position, self.pos)
+        return value
+
     def parse_comma_separated_list(self, delimiter: Any, parse: Any, context_msg: str = "") -> list[Any]:
         # MLIR puts several result types in parentheses, xDSL's linalg.generic reads them bare.
         bare = delimiter is self.Delimiter.NONE and parse == self.parse_attribute
         if bare and self._current_token.text == "(" and self._in_generic():
             delimiter, parse = self.Delimiter.PAREN, self.parse_type
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
+
+    def _in_generic_form(self) -> bool:
+        text = self.lexer.input.content[self.open[-1] :] if self.open else ""
+        return _GENERIC_FORM.match(text) is not None
 
     def _in_generic(self) -> bool:
         line = self.lexer.input.content[self.open[-1] :].partition("\n")[0] if self.open else ""

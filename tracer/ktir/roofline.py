@@ -1,11 +1,10 @@
 """The roofline plot of a latency report. Needs matplotlib, which nothing else here does."""
 
+# ruff: noqa: D102 - what latency says of these members holds
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tracer.ktir.latency import LatencyReport
+from collections.abc import Mapping, Sized
+from typing import Protocol
 
 _MEMORY, _COMPUTE, _UNITS, _POINT = "#1f4e79", "#2e8b57", "#8a8a8a", "#c0392b"
 
@@ -13,7 +12,42 @@ _APART = 1.3
 """Ratio of intensities from which two marks do not cover each other."""
 
 
-def draw(report: LatencyReport, path: str) -> None:
+class Rates(Protocol):
+    """The rates that the roofs show, per cycle; those of `latency.HardwareConfig`."""
+
+    @property
+    def memory_bytes_per_cycle(self) -> float: ...
+    @property
+    def systolic_flops_per_cycle(self) -> float: ...
+    @property
+    def simd_elements_per_cycle(self) -> float: ...
+
+
+class Report(Protocol):
+    """What the plot shows of a kernel; `latency.LatencyReport` has it all."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def config(self) -> Rates: ...
+    @property
+    def pipeline(self) -> str: ...
+    @property
+    def cores(self) -> Sized: ...
+    @property
+    def cycles(self) -> float: ...
+    @property
+    def flops(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def compulsory_bytes(self) -> int: ...
+
+    def roofline(self) -> Mapping[str, float | None]:
+        """Place and roofs, as `LatencyReport.roofline` gives them."""
+
+
+def draw(report: Report, path: str) -> None:
     """Write the plot; the suffix of `path` picks SVG or PNG.
 
     Axes: operations per byte of memory traffic, operations per cycle of the chip, both logarithmic. Solid:

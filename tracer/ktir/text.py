@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp, StringAttr
+from xdsl.dialects.tensor import ExpandShapeOp
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError
+from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError, VerifyException
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect import context
@@ -26,6 +27,7 @@ _MALFORMED = (
     AssertionError,
     AttributeError,
     NotImplementedError,
+    MemoryError,
     RecursionError,
     StopIteration,
 )
@@ -41,6 +43,8 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
     lines = text.splitlines()
     if (open_string := _unterminated(lines)) is not None:
         raise KtirError([_syntax("the string is not closed", filename, *open_string, lines)])
+    if (wide := _too_wide(lines)) is not None:
+        raise KtirError([_syntax(f"no integer type has more than {_MAX_BITS} bits", filename, *wide, lines)])
     try:
         parser = KtirParser(context(), text, filename)
     except ParseError as error:
@@ -96,8 +100,23 @@ def _violation(op: Operation, message: str) -> Diagnostic:
     return at(op, "KT102", message)
 
 
+_DYNAMIC = {"static_output_shape": "dynamic_output_shape"}
+
+
 def _verify_alone(op: Operation) -> None:
-    op.verify(verify_nested_ops=False)
+    if isinstance(op, ExpandShapeOp):
+        # xDSL's own rule refuses rank 0; the verifier has every rule of a reshape.
+        op.get_irdl_definition().verify(op)
+    else:
+        op.verify(verify_nested_ops=False)
+    for name, static in op.properties.items():
+        if name.startswith("static_") and isinstance(static, DenseArrayBase):
+            values = getattr(op, _DYNAMIC.get(name, name.removeprefix("static_")))
+            marked = list(static.get_values()).count(DYNAMIC_INDEX)
+            if marked != len(values):
+                raise VerifyException(
+                    f"{name} has {marked} dynamic entries, but {len(values)} values are given"
+                )
 
 
 def with_source(diagnostic: Diagnostic, lines: list[str] | None) -> Diagnostic:
@@ -110,6 +129,8 @@ def with_source(diagnostic: Diagnostic, lines: list[str] | None) -> Diagnostic:
 
 
 def _first_line(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "the constant has more elements than memory can hold"
     text = str(error).strip().splitlines()
     # xDSL renders the operation under a verification error; the last line that is not IR says what is wrong.
     notes = [line.strip(" ^-\t") for line in text if line.strip(" ^-\t")]
@@ -136,6 +157,20 @@ def _unterminated(lines: list[str]) -> tuple[int, int] | None:
     for number, line in enumerate(lines, 1):
         for match in _STRING_OR_COMMENT.finditer(line):
             if match.group().startswith('"') and not match.group(1):
+                return number, match.start() + 1
+    return None
+
+
+_MAX_BITS = (1 << 24) - 1  # as in MLIR; xDSL would raise 2 to any width
+_INTEGER_TYPE = re.compile(r"(?<![%@#^\w.$-])(?:[\d?]+x)*[su]?i(\d{8,})(?!\w)")
+
+
+def _too_wide(lines: list[str]) -> tuple[int, int] | None:
+    """Place of an integer type of a width that no number of its range could be computed for."""
+    for number, line in enumerate(lines, 1):
+        code = _STRING_OR_COMMENT.sub(lambda match: " " * len(match.group()), line)
+        for match in _INTEGER_TYPE.finditer(code):
+            if int(match.group(1)[:9]) > _MAX_BITS:
                 return number, match.start() + 1
     return None
 

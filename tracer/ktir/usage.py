@@ -7,17 +7,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg.ops import ReduceOp
+from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.diagnostics import Diagnostic, at
+from tracer.ktir.diagnostics import Diagnostic, at, location
 from tracer.ktir.dialect import (
+    CONTRACTIONS,
     AccessTileType,
     ConstructAccessTileOp,
     ConstructIndirectAccessTileOp,
     ConstructMemoryViewOp,
+    NamedLinalgOp,
     ReduceManyOp,
     StoreOp,
 )
@@ -41,13 +44,47 @@ def usage(module: ModuleOp) -> list[Diagnostic]:
         if isinstance(op, func.FuncOp):
             found += _function(op)
         elif isinstance(op, scf.ForOp):
-            found += [*_carried(op), *_repeated(op)]
+            found += [*_carried(op), *_repeated(op), *_never(op)]
         elif isinstance(op, ConstructMemoryViewOp):
             found += _overlap(op)
         elif isinstance(op, ReduceOp | ReduceManyOp):
             found += _ignored(op)
-        found += _unused(op)
+        found += [*_unused(op), *_undefined(op)]
     return found
+
+
+def _never(op: scf.ForOp) -> Iterable[Diagnostic]:
+    """Bounds that are constants and leave nothing to do, as swapped ones do."""
+    lower, upper = _constant(op.lb), _constant(op.ub)
+    if lower is not None and upper is not None and lower >= upper:
+        text = f"the loop never runs: it goes from {lower} up to {upper}"
+        swapped = "; are the bounds swapped?" if lower > upper else ""
+        yield at(op, "KT219", f"{text}{swapped}", "warning")
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _undefined(op: Operation) -> Iterable[Diagnostic]:
+    """Elements of `tensor.empty` that an operation reads, where only a place for a result is meant."""
+    read: Iterable[SSAValue] = ()
+    computes = op.name.startswith(("arith.", "math.")) or op.name in CONTRACTIONS
+    if computes or isinstance(op, ReduceOp | ReduceManyOp):
+        read = op.operands
+    elif isinstance(op, StoreOp):
+        read = (op.data,)
+    elif isinstance(op, NamedLinalgOp):
+        read = op.inputs
+    for value in read:
+        if isinstance(value.owner, EmptyOp):
+            place = f"comes from tensor.empty in line {location(value.owner)[1]}"
+            text = f"{_name(value)} {place}: its elements are undefined until something fills them"
+            yield at(op, "KT204", text, "warning")
+            return
 
 
 def _ignored(op: Operation) -> Iterable[Diagnostic]:

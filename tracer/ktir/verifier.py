@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from math import prod
 
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     ModuleOp,
-    TensorType,
     UnregisteredOp,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -26,6 +25,7 @@ from tracer.ktir.dialect import (
     LoadOp,
     StoreOp,
 )
+from tracer.ktir.reshapes import reshaped
 from tracer.ktir.usage import usage
 from tracer.target import SPYRE
 
@@ -51,8 +51,8 @@ def verify(module: ModuleOp) -> list[Diagnostic]:
             found += _element(op, op.tile, op.result.type)
         elif isinstance(op, StoreOp):
             found += _element(op, op.tile, op.data.type)
-        elif isinstance(op, tensor.CollapseShapeOp):
-            found += _collapsed(op)
+        elif isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+            found += reshaped(op)
     return found + usage(module)
 
 
@@ -103,7 +103,7 @@ def _tile(op: ConstructAccessTileOp | ConstructIndirectAccessTileOp, points, ord
     if lost:
         yield at(op, "KT113", f"the order does not say where {', '.join(lost)} comes")
         return
-    if points.num_symbols or -1 in shape:
+    if points.num_symbols or DYNAMIC_INDEX in shape:
         return
     box = set_box(points)
     if box is None:
@@ -128,20 +128,6 @@ def _ordered(extents: tuple[int, ...], order) -> tuple[int, ...] | None:  # type
     if sorted(p for p in positions if p is not None) != list(range(len(extents))):
         return None
     return tuple(extents[p] for p in positions if p is not None)
-
-
-def _collapsed(op: tensor.CollapseShapeOp) -> Iterable[Diagnostic]:
-    source, result = op.src.type, op.result.type
-    if not isinstance(source, TensorType) or not isinstance(result, TensorType):
-        return
-    groups = [[axis.value.data for axis in group] for group in op.reassociation]
-    extents, got = source.get_shape(), result.get_shape()
-    if [a for group in groups for a in group] != list(range(len(extents))):
-        yield at(op, "KT102", f"groups {groups} do not name each of the {len(extents)} axes of {source} once")
-        return
-    want = [-1 if -1 in (e := [extents[a] for a in group]) else prod(e) for group in groups]
-    if len(want) != len(got) or any(-1 not in (w, g) and w != g for w, g in zip(want, got, strict=True)):
-        yield at(op, "KT102", f"groups {groups} of {source} make a shape of {want}, not {list(got)}")
 
 
 def _element(op: Operation, tile: SSAValue, value: Attribute) -> Iterable[Diagnostic]:

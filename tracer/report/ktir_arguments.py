@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import BlockArgument, SSAValue
 
 from tracer.ktir.coverage import coverage
-from tracer.ktir.diagnostics import KtirError
+from tracer.ktir.diagnostics import KtirError, location
 from tracer.ktir.dialect import ConstructMemoryViewOp
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.run import Function
@@ -49,9 +49,8 @@ def arguments(function: Function, specs: Sequence[str], generator: torch.Generat
         if name not in values and not value.uses:
             values[name] = 0
         elif name not in values and value not in dtypes:
-            raise BadArgument(
-                argument=name, detail="it is a number, as far as the text tells; give its value"
-            )
+            detail = "it is a number, as far as the text tells; give its value"
+            raise BadArgument(argument=name, detail=_scratchpad(value) or detail)
     spans = _views(function.op)
     direct = all(isinstance(p, BlockArgument) for p in spans)
     if not direct or any(n not in values and p not in spans for n, p in zip(names, parameters, strict=True)):
@@ -63,6 +62,17 @@ def arguments(function: Function, specs: Sequence[str], generator: torch.Generat
             raise BadArgument(argument=name, detail="no view says how large it is; give its elements")
         found.append(values[name] if name in values else _random((spans[value],), dtypes[value], generator))
     return found
+
+
+def _scratchpad(value: SSAValue) -> str:
+    """What an argument is that views of a scratchpad begin at."""
+    for use in value.uses:
+        if isinstance(use.operation, ConstructMemoryViewOp) and use.operation.memory_space.is_local:
+            _, line, _ = location(use.operation)
+            space = use.operation.memory_space.kind.data
+            place = f"line {line} puts a view of memory space {space}, a scratchpad, at it"
+            return f"{place}; give its address there as a number, or correct the space"
+    return ""
 
 
 def _reached(function: Function, values: Sequence[Any]) -> dict[SSAValue, int]:

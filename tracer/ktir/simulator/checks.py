@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
+from xdsl.dialects import func
 from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect import StoreOp
-from tracer.ktir.simulator.compile import compile_function
+from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.dtypes import element, is_tensor
 from tracer.ktir.simulator.memory import UNWRITTEN
 from tracer.ktir.simulator.provenance import views_of
@@ -19,32 +20,37 @@ from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
 from tracer.target import SpyreTarget
 
-if TYPE_CHECKING:
-    from tracer.ktir.simulator.run import ArgumentBuffer, Function
+Probe = Callable[[Operation], Callable[..., None]]
+"""Gives for an operation the function that is called with its results."""
 
 
 def after_run(
-    function: Function,
+    function: func.FuncOp,
+    peak: tuple[int, Operation],
+    again: Callable[[Probe], tuple[Session, list[Any]]],
     session: Session,
     buffers: Sequence[ArgumentBuffer | None],
     args: Sequence[Any],
     uninitialized: Sequence[int],
-    target: SpyreTarget,
 ) -> list[Diagnostic]:
-    """Findings that need the whole run."""
-    found = scratchpad(function, target)
+    """Findings that need the whole run.
+
+    `peak` is what `liveness.peak` found. `again` prepares the same run anew, with a probe at every
+    operation: a session and the values to run it with.
+    """
+    found = scratchpad(peak, session.target)
     for i in uninitialized:
         held = buffers[i]
         if held is not None and (finding := _uncovered(function, held, i)) is not None:
             found.append(finding)
     if any(_has_nan(b) for b in buffers if b is not None and b.buffer.stored) and _finite_inputs(args):
-        found += _trace_nan(function, args, session)
+        found += _trace_nan(function, again)
     return found
 
 
-def scratchpad(function: Function, target: SpyreTarget) -> list[Diagnostic]:
+def scratchpad(peak: tuple[int, Operation], target: SpyreTarget) -> list[Diagnostic]:
     """Peak live tile bytes of one core against the scratchpad's size and the back end's reserve."""
-    bytes_, op = function.peak
+    bytes_, op = peak
     if bytes_ > target.lx_bytes:
         return [at(op, "KT207", f"{bytes_} bytes of tiles live here, the scratchpad has {target.lx_bytes}")]
     if bytes_ > target.lx_warn_bytes:
@@ -54,7 +60,7 @@ def scratchpad(function: Function, target: SpyreTarget) -> list[Diagnostic]:
     return []
 
 
-def _uncovered(function: Function, held: ArgumentBuffer, position: int) -> Diagnostic | None:
+def _uncovered(function: func.FuncOp, held: ArgumentBuffer, position: int) -> Diagnostic | None:
     total = held.tensor.numel()
     if held.buffer.writers is None:
         missing, first = total, (0,) * held.tensor.dim()
@@ -66,8 +72,8 @@ def _uncovered(function: Function, held: ArgumentBuffer, position: int) -> Diagn
         return None
     stores = [
         op
-        for op in function.op.walk()
-        if isinstance(op, StoreOp) and function.op.body.block.args[position] in views_of(op.tile)
+        for op in function.walk()
+        if isinstance(op, StoreOp) and function.body.block.args[position] in views_of(op.tile)
     ]
     advice = (
         "check the grid, the loop bounds and the subscripts of this store"
@@ -75,7 +81,7 @@ def _uncovered(function: Function, held: ArgumentBuffer, position: int) -> Diagn
         else "no store reaches it"
     )
     text = f"{held.buffer.name}: {missing} of {total} elements are never written ({advice}); the first is"
-    return at(stores[-1] if stores else function.op, "KT211", text, coordinates=first)
+    return at(stores[-1] if stores else function, "KT211", text, coordinates=first)
 
 
 def _has_nan(held: ArgumentBuffer) -> bool:
@@ -123,18 +129,17 @@ def _probe(op: Operation) -> Callable[..., None]:
     return look
 
 
-def _trace_nan(function: Function, args: Sequence[Any], session: Session) -> list[Diagnostic]:
+def _trace_nan(
+    function: func.FuncOp, again: Callable[[Probe], tuple[Session, list[Any]]]
+) -> list[Diagnostic]:
     """Run once more, looking at every tile, to name the operation that makes the first NaN."""
-    program = compile_function(function.module.module, function.op, probe=_probe)
-    again, _, values = function._prepare(
-        args, session.grid, False, False, (), None, None, session.target, program
-    )
+    session, values = again(_probe)
     try:
-        run_cores(again, values)
+        run_cores(session, values)
     except _FirstNan as first:
         return [
-            at(first.op, "KT210", "NaN from finite input", core=again.core, coordinates=first.coordinates)
+            at(first.op, "KT210", "NaN from finite input", core=session.core, coordinates=first.coordinates)
         ]
     except KtirError:
         pass
-    return [at(function.op, "KT210", "an output is NaN though every input is finite")]
+    return [at(function, "KT210", "an output is NaN though every input is finite")]

@@ -7,7 +7,8 @@
   output's type.
 * Arithmetic on two scalars of any float type is done in f16.
 * Reductions of every float type fold pairwise in halves, rightmost axis first.
-* Collectives fold in ring order: core c takes c, c - 1, c - 2 ... of its group.
+* Collectives fold in ring order: core c takes c, c - 1, c - 2 ... of its group. All producers of the group
+  count, `producer_dependency_per_consumer` is ignored.
 * `math.rsqrt` rounds after the square root and after the division.
 
 Not imitated: results that depend on mutated `outs`, misparsed text, unsigned operations done signed, cast

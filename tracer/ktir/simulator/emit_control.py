@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tracer.ktir.dialect import ForallOp
-from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
-from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits, weight
 
 
-def steps(lower: int, upper: int, step: int) -> range:
-    """The values of a loop's induction variable. Raises Fault KT219 where the step is not positive."""
-    if step <= 0:
-        raise Fault("KT219", f"the step of the loop is {step}")
-    return range(lower, upper, step)
+def loop_over(compiler: Compiler, target: SSAValue, bounds: Sequence[str], operations: int) -> None:
+    """Emit the head of a counted loop and indent; the loop executes `operations` per iteration."""
+    compiler.line(f"for {compiler.define(target)} in session.steps({', '.join(bounds)}, {operations}):")
+    compiler.indent += 1
 
 
 def assign(compiler: Compiler, targets: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
@@ -40,8 +37,9 @@ def _for(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, scf.ForOp)
     induction, *carried = op.body.block.args
     assign(compiler, carried, op.iter_args)
-    bounds = compiler.uses((op.lb, op.ub, op.step))
-    compiler.line(f"for {compiler.define(induction)} in {compiler.bind(steps, 'f')}({bounds}):")
+    bounds = [compiler.use(v) for v in (op.lb, op.ub, op.step)]
+    loop_over(compiler, induction, bounds, weight(op.body.block))
+    compiler.indent -= 1
     _nested(compiler, op.body.block, carried)
     assign(compiler, op.results, carried)
 
@@ -65,6 +63,7 @@ def _while(compiler: Compiler, op: Operation) -> None:
     assign(compiler, before.args, op.operands)
     compiler.line("while True:")
     compiler.indent += 1
+    compiler.line(f"session.spend({weight(before, after)}, 'the condition of the loop')")
     compiler.block(before)
     condition = before.last_op
     assert isinstance(condition, scf.ConditionOp)
@@ -78,39 +77,14 @@ def _while(compiler: Compiler, op: Operation) -> None:
     assign(compiler, op.results, after.args)
 
 
-@emits("scf.parallel")
-def _parallel(compiler: Compiler, op: Operation) -> None:
-    assert isinstance(op, scf.ParallelOp)
-    if op.results:
-        raise Unsupported("scf.parallel with reductions is not supported")
-    loops = zip(op.body.block.args, op.lowerBound, op.upperBound, op.step, strict=True)
-    depth = 0
-    for arg, lower, upper, step in loops:
-        bounds = compiler.uses((lower, upper, step))
-        compiler.line(f"for {compiler.define(arg)} in {compiler.bind(steps, 'f')}({bounds}):")
-        compiler.indent += 1
-        depth += 1
-    compiler.block(op.body.block)
-    compiler.indent -= depth
-
-
-@emits("scf.forall")
-def _forall(compiler: Compiler, op: Operation) -> None:
-    assert isinstance(op, ForallOp)
-    for arg, bounds in zip(op.body.block.args, op.bounds(), strict=True):
-        text = ", ".join(str(b) if isinstance(b, int) else compiler.use(b) for b in bounds)  # type: ignore[arg-type]
-        compiler.line(f"for {compiler.define(arg)} in {compiler.bind(steps, 'f')}({text}):")
-        compiler.indent += 1
-    compiler.block(op.body.block)
-    compiler.indent -= len(op.body.block.args)
-
-
-@emits("scf.yield", "scf.condition", "scf.reduce", "linalg.yield", "tensor.yield", "ktdp.yield_partial")
+@emits(
+    "scf.yield", "scf.condition", "scf.reduce.return", "linalg.yield", "tensor.yield", "ktdp.yield_partial"
+)
 def _yield(compiler: Compiler, op: Operation) -> None:
     compiler.line("pass")
 
 
-@emits("ktdp.yield_reduced", "ktdp.region_terminator", "scf.forall.in_parallel")
+@emits("ktdp.yield_reduced", "ktdp.region_terminator")
 def _end(compiler: Compiler, op: Operation) -> None:
     compiler.line("pass")
 

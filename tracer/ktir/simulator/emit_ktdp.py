@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -22,9 +24,11 @@ from tracer.ktir.simulator.access import (
     write_addresses,
     write_box,
 )
-from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
+from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element
+from tracer.ktir.simulator.dynamic import require
 from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.indirect import builder
 from tracer.ktir.simulator.memory import DistributedView, Pointer, View, make_view
 
 
@@ -91,35 +95,6 @@ def _local(box: Box, sizes: Sequence[int]) -> bool:
     return not whole and all(lo >= 0 and hi <= n for lo, hi, n in zip(box.lo, box.hi, sizes, strict=True))
 
 
-@emits("ktdp.construct_distributed_memory_view")
-def _distributed(compiler: Compiler, op: Operation) -> None:
-    assert isinstance(op, ktdp.ConstructDistributedMemoryViewOp)
-    shape = op.view.type.get_shape()
-
-    def build(*parts: View) -> DistributedView:
-        boxes = []
-        for part in parts:
-            box = part.held
-            if box is None:
-                raise Fault("KT220", "the coordinate set of every partition must be a box")
-            if box.shape != part.sizes:
-                raise Fault(
-                    "KT220", f"a partition of shape {list(part.sizes)} holds a set of shape {list(box.shape)}"
-                )
-            boxes.append(tuple(zip(box.lo, box.hi, strict=True)))
-        sizes = tuple(
-            max(b[axis][1] for b in boxes) if extent == DYNAMIC_INDEX else extent
-            for axis, extent in enumerate(shape)
-        )
-        for held in boxes:
-            if any(lo < 0 or hi > n for (lo, hi), n in zip(held, sizes, strict=True)):
-                raise Fault("KT220", f"a partition holds {held}, outside the view of shape {list(sizes)}")
-        plain = tuple(View(p.buffer, p.offset, p.sizes, p.strides, p.inside) for p in parts)
-        return DistributedView(plain, tuple(boxes), sizes)
-
-    compiler.call(op, build)
-
-
 @emits("ktdp.construct_access_tile")
 def _access_tile(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, ktdp.ConstructAccessTileOp)
@@ -140,8 +115,6 @@ def _python(text: str) -> str:
 @emits("ktdp.construct_indirect_access_tile")
 def _indirect_tile(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, ktdp.ConstructIndirectAccessTileOp)
-    from tracer.ktir.simulator.indirect import builder
-
     captured, views, symbols = (
         f"({compiler.uses(part)}{',' if part else ''})" for part in (op.captured, op.index_views, op.symbols)
     )
@@ -255,14 +228,23 @@ def _read(session: Any, view: Any, start: Sequence[int], extents: Sequence[int])
 
 
 def _coordinates(points: AffineSet, order: AffineMap, tile: Any) -> Any:
-    import numpy as np
-
     rows = order_points(set_points(points, tuple(tile[1])), order)
     return rows + np.asarray(tile[2:], dtype=np.int64)
 
 
 def _general_loader(points: AffineSet, order: AffineMap, shape: tuple[int, ...]) -> Callable[..., Tensor]:
+    axes = permutation(order)
+
     def load(session: Any, tile: Any) -> Tensor:
+        if points.num_symbols and axes is not None and (box := set_box(points, tuple(tile[1]))) is not None:
+            start = tuple(s + b for s, b in zip(tile[2:], box.lo, strict=True))
+            out = _read(session, tile[0], start, box.shape).permute(axes)
+            if DYNAMIC_INDEX not in shape:
+                _fits(out.numel(), shape)
+            require(out.shape, shape)
+            return out
+        if DYNAMIC_INDEX in shape:
+            raise Fault("KT225", "a tile of dynamic shape must be a box, in the order of its axes")
         rows = _coordinates(points, order, tile)
         _fits(len(rows), shape)
         view = tile[0]
@@ -290,28 +272,36 @@ def storer(points: AffineSet, order: AffineMap) -> Callable[..., None]:
     if box is None or axes is None:
 
         def scatter(session: Any, value: Tensor, tile: Any) -> None:
+            box = set_box(points, tuple(tile[1])) if points.num_symbols and axes is not None else None
+            if box is not None and axes is not None:
+                _fits(prod(box.shape), value.shape)
+                require(value.shape, [box.shape[axis] for axis in axes])
+                back = sorted(range(len(axes)), key=axes.__getitem__)
+                _write(session, tile, box, value.permute(back))
+                return
             rows = _coordinates(points, order, tile)
             _fits(len(rows), value.shape)
             write_addresses(session, tile[0], addresses_of(tile[0], rows), value.reshape(-1))
 
         return scatter
-    lo, extents = box.lo, box.shape
     inverse = sorted(range(len(axes)), key=axes.__getitem__)
     straight = axes == tuple(range(len(axes)))
 
     def store(session: Any, value: Tensor, tile: Any) -> None:
-        view = tile[0]
-        start = tuple(s + b for s, b in zip(tile[2:], lo, strict=True))
-        if not straight:
-            value = value.permute(inverse)
-        if isinstance(view, DistributedView):
-            distributed_write(session, view, start, extents, value)
-        elif isinstance(view, View):
-            write_box(session, view, start, extents, value)
-        else:
-            raise Fault("KT216", "a tile of a tensor cannot be stored to")
+        _write(session, tile, box, value if straight else value.permute(inverse))
 
     return store
+
+
+def _write(session: Any, tile: Any, box: Box, value: Tensor) -> None:
+    view = tile[0]
+    start = tuple(s + b for s, b in zip(tile[2:], box.lo, strict=True))
+    if isinstance(view, DistributedView):
+        distributed_write(session, view, start, box.shape, value)
+    elif isinstance(view, View):
+        write_box(session, view, start, box.shape, value)
+    else:
+        raise Fault("KT216", "a tile of a tensor cannot be stored to")
 
 
 @emits("ktdp.runtime_arg_extract")
@@ -330,6 +320,11 @@ def _produce(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, ktdp.InterTileProduceOp)
     block = op.body.block
     key = compiler.bind(op, "op")
+    single = compiler.keep is None and any(
+        isinstance(use.operation, ktdp.InterTileReduceOp)
+        and use.operation.producer_dependency_per_consumer is not None
+        for use in op.future.uses
+    )
     compiler.line(f"{compiler.define(block.args[0])} = session.group({key})")
     compiler.line(f"if {compiler.use(block.args[0])} is not None:")
     compiler.indent += 1
@@ -338,10 +333,12 @@ def _produce(compiler: Compiler, op: Operation) -> None:
     end = block.last_op
     assert end is not None
     group, partial = compiler.use(block.args[0]), compiler.use(end.operands[0])
-    compiler.line(f"{compiler.define(op.future)} = ({key}, {group}, {partial})")
+    turn = f"session.publish({key}, {partial})" if single else "0"
+    compiler.line(f"{compiler.define(op.future)} = ({key}, {group}, {partial}, {turn})")
     compiler.indent -= 1
     compiler.line("else:")
-    compiler.line(f"    {compiler.define(op.future)} = ({key}, None, None)")
+    turn = f"session.publish({key}, None)" if single else "0"
+    compiler.line(f"    {compiler.define(op.future)} = ({key}, None, None, {turn})")
 
 
 @emits("ktdp.inter_tile_reduce")

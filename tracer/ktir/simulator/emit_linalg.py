@@ -15,8 +15,9 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from tracer.ktir.affine import evaluate
 from tracer.ktir.simulator import compat
-from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
+from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element, is_tensor
+from tracer.ktir.simulator.dynamic import is_dynamic, require
 from tracer.ktir.simulator.linalg_ops import MATMULS, linalg_function
 from tracer.ktir.simulator.reductions import Fold, folds_output, in_order, reducer, regroups
 from tracer.ktir.simulator.tensor_ops import tile_function
@@ -59,8 +60,19 @@ def _reduce(compiler: Compiler, op: Operation) -> None:
     el = element(op.results[0].type)
     fold = reducer(region.block, el, by_halves=compiler.compat)
     regroup = compiler.compat or regroups(region.block)
-    finish = compiler.bind(_reduction(fold, tuple(dims), regroup), "f")
+    reduce = _reduction(fold, tuple(dims), regroup)
+    finish = compiler.bind(_kept(reduce, tuple(dims)) if is_dynamic(op) else reduce, "f")
     compiler.line(f"{compiler.define(op.results[0])} = {finish}({body}, {compiler.uses(op.operands)})")
+
+
+def _kept(reduce: Callable[..., Tensor], dims: tuple[int, ...]) -> Callable[..., Tensor]:
+    """A reduction whose init must have the extents that are left."""
+
+    def run(combine: Any, value: Tensor, init: Tensor) -> Tensor:
+        require(init.shape, [n for axis, n in enumerate(value.shape) if axis not in dims])
+        return reduce(combine, value, init)
+
+    return run
 
 
 def _reduction(fold: Fold, dims: tuple[int, ...], regroup: bool) -> Callable[..., Tensor]:
@@ -131,6 +143,8 @@ def _index(compiler: Compiler, op: Operation) -> None:
 def iteration_extents(op: linalg.GenericOp) -> list[int]:
     """Extent of every loop, read off the operands' shapes. Raises Unsupported where one is not determined."""
     maps = [m.data for m in op.indexing_maps]
+    if is_dynamic(op):
+        raise Unsupported("a generic over tiles of dynamic shape is not supported; use a named operation")
     extents: dict[int, int] = {}
     for map_, value in zip(maps, op.operands, strict=True):
         if not is_tensor(value.type):

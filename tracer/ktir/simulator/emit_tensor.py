@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,9 +12,10 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.extra_ops import GenerateOp
-from tracer.ktir.simulator.compile import Compiler, Unsupported, emits
+from tracer.ktir.dialect import GenerateOp, ParallelInsertSliceOp
+from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import Element, element
+from tracer.ktir.simulator.dynamic import declared, filled, require
 from tracer.ktir.simulator.faults import Fault
 
 
@@ -34,20 +36,16 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 def _empty(compiler: Compiler, op: Operation) -> None:
     el = element(op.results[0].type)
     if op.operands:
-        compiler.call(op, lambda *dims: full(_mixed(op.results[0], dims), 0, el))
+        shape = declared(op.results[0])
+        compiler.call(op, lambda *dims: full(filled(shape, dims), 0, el))
         return
     compiler.line(f"{compiler.define(op.results[0])} = {compiler.bind(full(_shape(op.results[0]), 0, el))}")
 
 
-def _mixed(value: SSAValue, dims: Sequence[int]) -> list[int]:
-    dynamic = iter(dims)
-    return [next(dynamic) if d == DYNAMIC_INDEX else d for d in value.type.get_shape()]  # type: ignore[attr-defined]
-
-
 @emits("tensor.splat")
 def _splat(compiler: Compiler, op: Operation) -> None:
-    el, shape = element(op.results[0].type), _shape(op.results[0])
-    compiler.call(op, lambda value: full(shape, value, el), op.operands[:1])
+    el, shape = element(op.results[0].type), declared(op.results[0])
+    compiler.call(op, lambda value, *dims: full(filled(shape, dims), value, el))
 
 
 def _index(indices: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
@@ -76,9 +74,10 @@ def _insert(compiler: Compiler, op: Operation) -> None:
     compiler.call(op, insert)
 
 
-def _slices(
-    op: tensor.ExtractSliceOp | tensor.InsertSliceOp,
+def slices_of(
+    op: tensor.ExtractSliceOp | tensor.InsertSliceOp | ParallelInsertSliceOp,
 ) -> Callable[[Sequence[int], Sequence[int]], tuple[slice, ...]]:
+    """`build(shape, dynamic)`: the window of a tile that a slice names. Raises Fault KT215 outside of it."""
     statics = [op.static_offsets.get_values(), op.static_sizes.get_values(), op.static_strides.get_values()]
 
     def build(shape: Sequence[int], dynamic: Sequence[int]) -> tuple[slice, ...]:
@@ -104,25 +103,68 @@ def _slices(
 @emits("tensor.extract_slice")
 def _extract_slice(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, tensor.ExtractSliceOp)
-    slices, shape = _slices(op), _shape(op.result)
-    compiler.call(op, lambda t, *dynamic: t[slices(t.shape, dynamic)].reshape(shape))
+    slices, shape, sizes = slices_of(op), declared(op.result), op.static_sizes.get_values()
+
+    def extract(t: Tensor, *dynamic: int) -> Tensor:
+        window = t[slices(t.shape, dynamic)]
+        if DYNAMIC_INDEX not in shape:
+            require([window.numel()], [math.prod(shape)])
+            return window.reshape(shape)
+        kept: list[int] = []
+        spare = len(sizes) - len(shape)
+        for extent, size in zip(window.shape, sizes, strict=True):
+            # An axis of static extent 1 may be left out of the result.
+            if size == 1 and spare and shape[len(kept) : len(kept) + 1] != (1,):
+                spare -= 1
+            else:
+                kept.append(extent)
+        require(kept, shape)
+        return window.reshape(kept)
+
+    compiler.call(op, extract)
 
 
 @emits("tensor.insert_slice")
 def _insert_slice(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, tensor.InsertSliceOp)
-    slices = _slices(op)
+    slices = slices_of(op)
 
     def insert(source: Tensor, dest: Tensor, *dynamic: int) -> Tensor:
         out = dest.clone(memory_format=torch.contiguous_format)
         window = out[slices(dest.shape, dynamic)]
+        require([source.numel()], [window.numel()])
         window.copy_(source.reshape(window.shape))
         return out
 
     compiler.call(op, insert)
 
 
-@emits("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape")
+@emits("tensor.expand_shape", "tensor.collapse_shape")
+def _regroup(compiler: Compiler, op: Operation) -> None:
+    shape = declared(op.results[0])
+    if DYNAMIC_INDEX not in (*shape, *declared(op.operands[0])):
+        _reshape(compiler, op)
+        return
+    groups = [[a.value.data for a in group] for group in op.properties["reassociation"]]  # type: ignore[attr-defined]
+
+    def collapse(t: Tensor) -> Tensor:
+        out = [math.prod(t.shape[a] for a in group) for group in groups]
+        require(out, shape)
+        return t.reshape(out)
+
+    def expand(t: Tensor, *dims: int) -> Tensor:
+        out = filled(wanted, dims)
+        require([math.prod(out[a] for a in group) for group in groups], t.shape)
+        return t.reshape(out)
+
+    if isinstance(op, tensor.ExpandShapeOp):
+        wanted = op.static_output_shape.get_values()
+        compiler.call(op, expand)
+    else:
+        compiler.call(op, collapse)
+
+
+@emits("tensor.reshape")
 def _reshape(compiler: Compiler, op: Operation) -> None:
     shape = _shape(op.results[0])
     compiler.call(op, lambda t: t.reshape(shape), op.operands[:1])
@@ -130,11 +172,10 @@ def _reshape(compiler: Compiler, op: Operation) -> None:
 
 @emits("tensor.cast")
 def _cast(compiler: Compiler, op: Operation) -> None:
-    declared = tuple(op.results[0].type.get_shape())  # type: ignore[attr-defined]
+    shape = declared(op.results[0])
 
     def cast(t: Tensor) -> Tensor:
-        if any(d not in (DYNAMIC_INDEX, s) for d, s in zip(declared, t.shape, strict=True)):
-            raise Fault("KT215", f"a tile of shape {list(t.shape)} is no {list(declared)}")
+        require(t.shape, shape)
         return t
 
     compiler.call(op, cast)

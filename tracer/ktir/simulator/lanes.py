@@ -18,6 +18,9 @@ from torch import Tensor
 
 from tracer.ktir.simulator.memory import Buffer, View
 
+MAX_TRIPS = 1 << 26
+"""Iterations that are expanded at once, over all lanes; more would not fit in memory."""
+
 
 class Bail(Exception):
     """These lanes cannot be shown to be independent."""
@@ -47,6 +50,8 @@ class Lanes:
         if (by <= 0).any():
             raise Bail
         trips = np.maximum(0, -(-(high - low) // by))
+        if float(trips.sum(dtype=np.float64)) > MAX_TRIPS:
+            raise Bail
         outer = np.repeat(np.arange(self.n), trips)
         count = np.arange(len(outer)) - np.repeat(np.cumsum(trips) - trips, trips)
         values = low[outer] + count * by[outer]
@@ -68,7 +73,7 @@ class Lanes:
         if (by <= 0).any():
             raise Bail
         counts = np.maximum(0, -(-(high - low) // by))
-        if counts.size and counts.min() != counts.max():
+        if counts.size and (counts.min() != counts.max() or counts.max() > MAX_TRIPS):
             raise Bail
         for k in range(int(counts.max()) if counts.size else 0):
             value = lower + k * step

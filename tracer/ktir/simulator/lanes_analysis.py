@@ -31,7 +31,8 @@ def expandable(loop: Operation) -> bool:
 def batchable(function: func.FuncOp) -> bool:
     """Whether the function has only operations that lanes are worth trying for."""
     return not any(
-        op.name in ("func.call", "scf.while", "scf.parallel", "scf.forall") for op in function.walk()
+        op.name in ("func.call", "scf.while", "scf.parallel", "scf.forall", "ktdp.inter_tile_reduce")
+        for op in function.walk()
     )
 
 

@@ -12,11 +12,11 @@ from xdsl.ir.affine import AffineMap, AffineSet
 
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, permutation, set_box
-from tracer.ktir.simulator.compile import Unsupported
+from tracer.ktir.simulator.compiler import Unsupported
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.emit_ktdp import _access_tile, _defining, _view
+from tracer.ktir.simulator.lane_compiler import LaneCompiler, lane_emits
 from tracer.ktir.simulator.lanes import Bail, Lanes, load, store
-from tracer.ktir.simulator.lanes_compile import LaneCompiler, lane_emits
 from tracer.ktir.simulator.memory import Pointer, View
 
 

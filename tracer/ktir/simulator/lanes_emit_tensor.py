@@ -10,13 +10,13 @@ from torch import Tensor
 from xdsl.dialects import tensor
 from xdsl.ir import Operation
 
-from tracer.ktir.simulator.compile import Unsupported
+from tracer.ktir.simulator.compiler import Unsupported
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.emit_linalg import _reduction
-from tracer.ktir.simulator.emit_tensor import _shape, _slices
+from tracer.ktir.simulator.emit_tensor import _shape, slices_of
+from tracer.ktir.simulator.lane_compiler import LaneCompiler, lane_emits
 from tracer.ktir.simulator.lanes import Bail, Lanes
 from tracer.ktir.simulator.lanes_analysis import captured
-from tracer.ktir.simulator.lanes_compile import LaneCompiler, lane_emits
 from tracer.ktir.simulator.linalg_ops import MATMULS, accumulator, linalg_function
 from tracer.ktir.simulator.reductions import reducer, regroups
 
@@ -88,7 +88,7 @@ def _extract_slice(compiler: LaneCompiler, op: Operation) -> None:
     assert isinstance(op, tensor.ExtractSliceOp)
     if compiler.varying & set(op.operands[1:]):
         raise Unsupported("slices at varying offsets")
-    slices, shape = _slices(op), _shape(op.result)
+    slices, shape = slices_of(op), _shape(op.result)
 
     def extract(t: Tensor, *dynamic: int) -> Tensor:
         return t[(slice(None), *slices(t.shape[1:], dynamic))].reshape(t.shape[0], *shape)
@@ -101,7 +101,7 @@ def _insert_slice(compiler: LaneCompiler, op: Operation) -> None:
     assert isinstance(op, tensor.InsertSliceOp)
     if compiler.varying & set(op.operands[2:]):
         raise Unsupported("slices at varying offsets")
-    slices = _slices(op)
+    slices = slices_of(op)
 
     def insert(source: Tensor, dest: Tensor, *dynamic: int) -> Tensor:
         out = dest.clone(memory_format=torch.contiguous_format)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
 
-from tracer.ktir.simulator.compile import Program, Unsupported
+from tracer.ktir.simulator.compiler import Program, Unsupported
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.lanes import Bail, Lanes
 from tracer.ktir.simulator.lanes_analysis import batchable, expandable
-
-if TYPE_CHECKING:
-    from tracer.ktir.simulator.run import Function
+from tracer.ktir.simulator.lanes_compile import compile_lanes
 
 log = logging.getLogger(__name__)
 
@@ -34,39 +33,34 @@ class LaneProgram:
     """Whether the cores themselves may all be lanes at once: their tiles live in loops that are expanded."""
 
 
-def plan(function: Function) -> LaneProgram | None:
-    """Compile for lanes; None where that is not possible or not worth it."""
-    from tracer.ktir.simulator.lanes_compile import compile_lanes
+def plan(module: ModuleOp, function: func.FuncOp, live: int) -> LaneProgram | None:
+    """Compile for lanes; None where that is not possible or not worth it.
 
-    if not batchable(function.op):
+    `live` is the number of bytes of tiles that a core holds at once, at most.
+    """
+    if not batchable(function):
         return None
-    live, _ = function.peak
     limit = max(1, WORKING_SET // max(live, 1))
     if limit < 4:
         return None
     whole = any(
-        expandable(op) and op.parent_op() is function.op
-        for op in function.op.walk()
-        if isinstance(op, scf.ForOp)
+        expandable(op) and op.parent_op() is function for op in function.walk() if isinstance(op, scf.ForOp)
     )
     try:
-        return LaneProgram(compile_lanes(function.module.module, function.op), limit, whole)
+        return LaneProgram(compile_lanes(module, function), limit, whole)
     except Unsupported as reason:
-        log.debug("%s runs core by core: %s", function.name, reason)
+        log.debug("%s runs core by core: %s", function.sym_name.data, reason)
         return None
 
 
 def run_lanes(
-    function: Function, prepare: Callable[[Program], Any]
+    program: LaneProgram | None, prepare: Callable[[Program], Any]
 ) -> tuple[Any, Any, list[tuple[Any, ...]]] | None:
     """Session, buffers and an empty list of returned values, or None where the function must run core by
     core.
     """
-    if function.lanes is None:
-        function.lanes = plan(function) or False
-    if not isinstance(function.lanes, LaneProgram):
+    if program is None:
         return None
-    program = function.lanes
     session, buffers, values = prepare(program.program)
     step = session.cores if program.whole else min(program.limit, session.cores)
     try:
@@ -84,6 +78,6 @@ def run_lanes(
         ArithmeticError,
     ) as reason:
         # Whatever it was, running core by core will name it, or do without lanes.
-        log.debug("%s runs core by core: %r", function.name, reason)
+        log.debug("%s runs core by core: %r", program.program.name, reason)
         return None
     return session, buffers, []

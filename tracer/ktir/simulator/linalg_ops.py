@@ -11,10 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation
 
 from tracer.ktir.extra_ops import CONTRACTIONS
 from tracer.ktir.simulator.dtypes import Element, element
+from tracer.ktir.simulator.dynamic import alike, is_dynamic, lettered, require
+from tracer.ktir.simulator.tensor_ops import INTEGER
 
 TileFunction = Callable[..., Tensor]
 
@@ -46,10 +49,11 @@ def _fill(op: Operation) -> TileFunction:
     target = element(out)
     shape = tuple(out.get_shape())  # type: ignore[attr-defined]
 
-    def fill(value: Any, _: Tensor) -> Tensor:
+    def fill(value: Any, out: Tensor) -> Tensor:
+        extents = shape if DYNAMIC_INDEX not in shape else tuple(out.shape)
         if target.narrow:
-            return torch.full(shape, value, dtype=torch.float32).to(target.dtype)
-        return torch.full(shape, value, dtype=target.dtype)
+            return torch.full(extents, value, dtype=torch.float32).to(target.dtype)
+        return torch.full(extents, value, dtype=target.dtype)
 
     return fill
 
@@ -82,15 +86,14 @@ _ELEMENTWISE: dict[str, TileFunction] = {
 def _divide(target: Element) -> TileFunction:
     if target.is_float:
         return torch.div
-    from tracer.ktir.simulator.tensor_ops import _INTEGER
-
-    return _INTEGER["divsi"]
+    return INTEGER["divsi"]
 
 
 def linalg_function(op: Operation) -> TileFunction | None:
     """The function of a named linalg op on its operands (inputs, then outputs), or None for any other op."""
     if op.name in MATMULS:
-        return contraction(MATMULS[op.name], element(op.results[0].type))
+        function = contraction(MATMULS[op.name], element(op.results[0].type))
+        return lettered(function, MATMULS[op.name]) if is_dynamic(op) else function
     name = op.name.removeprefix("linalg.")
     match name:
         case "fill":
@@ -107,24 +110,29 @@ def linalg_function(op: Operation) -> TileFunction | None:
         case _:
             return None
     target = element(op.results[0].type)
+    if is_dynamic(op):
+        plain = function
+        return alike(lambda *a: plain(*a[:-1]).to(target.dtype))
     if target.narrow:
         return lambda *a: function(*(v.to(torch.float32) for v in a[:-1])).to(target.dtype)
     return lambda *a: function(*a[:-1]).to(target.dtype)
 
 
 def _named_division(name: str, op: Operation) -> TileFunction:
-    from tracer.ktir.simulator.tensor_ops import _INTEGER
-
-    return _INTEGER["divui"] if name == "div_unsigned" else _divide(element(op.results[0].type))
+    return INTEGER["divui"] if name == "div_unsigned" else _divide(element(op.results[0].type))
 
 
 def _broadcast(op: Operation) -> TileFunction:
     dims = sorted(op.properties["dimensions"].get_values())  # type: ignore[attr-defined]
     shape = tuple(op.results[0].type.get_shape())  # type: ignore[attr-defined]
 
-    def broadcast(value: Tensor, _: Tensor) -> Tensor:
+    def broadcast(value: Tensor, out: Tensor) -> Tensor:
+        extents = shape
+        if DYNAMIC_INDEX in shape:
+            extents = tuple(out.shape)
+            require(value.shape, [n for axis, n in enumerate(extents) if axis not in dims])
         for dim in dims:
             value = value.unsqueeze(dim)
-        return value.expand(shape)
+        return value.expand(extents)
 
     return broadcast

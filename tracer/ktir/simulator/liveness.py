@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, Tenso
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tracer.ktir.dialect import ForallOp
 from tracer.ktir.simulator.dtypes import UnsupportedTypeError, element
 
 _ALIASES = {
@@ -83,7 +84,7 @@ def _block(block: Block, outer: set[SSAValue]) -> tuple[int, Operation] | None:
     for position, op in enumerate(block.ops):
         dying = {v for v in live if last.get(v, -1) <= position and v not in outer}
         inside = None
-        if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+        if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp | scf.ParallelOp | ForallOp):
             # Carried values take the place of their inits where those die here.
             passed = live - {v for v in op.operands if v in dying}
             for region in op.regions:

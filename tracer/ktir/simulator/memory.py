@@ -124,11 +124,16 @@ class View:
 
 @dataclass
 class DistributedView:
-    """Several views, each with the box of global coordinates it holds."""
+    """Several views, each with the smallest box around the global coordinates it holds.
+
+    `sets` has the coordinates themselves for every view that does not hold its whole box. Such a view is
+    stored as its box would be: element `c` lies at the local coordinate `c - lowest of the box`.
+    """
 
     parts: tuple[View, ...]
     boxes: tuple[tuple[tuple[int, int], ...], ...]
     sizes: tuple[int, ...]
+    sets: tuple[tuple[AffineSet, tuple[int, ...]] | None, ...]
 
 
 def span(offset: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:

@@ -8,21 +8,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
-from tracer.ktir.simulator.compile import Program, compile_function
+from tracer.ktir.simulator.arguments import ArgumentBuffer, arguments_of, written_back
+from tracer.ktir.simulator.checks import Probe, after_run
+from tracer.ktir.simulator.compile import compile_function
+from tracer.ktir.simulator.compiler import Program
 from tracer.ktir.simulator.dtypes import element, rounder, wrap
-from tracer.ktir.simulator.lanes_run import LaneProgram, run_lanes
+from tracer.ktir.simulator.lanes_run import LaneProgram, plan, run_lanes
 from tracer.ktir.simulator.liveness import peak
-from tracer.ktir.simulator.memory import Buffer, Pointer
+from tracer.ktir.simulator.memory import Pointer
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
-from tracer.ktir.simulator.session import Session, arguments_of
+from tracer.ktir.simulator.session import MAX_STEPS, Session
 from tracer.ktir.text import parse, with_source
 from tracer.ktir.verifier import verify
 from tracer.target import SPYRE, SpyreTarget
@@ -147,6 +149,11 @@ class Function:
             self._compat = compile_function(self.module.module, self.op, compat=True)
         return self._compat
 
+    def _lane_program(self) -> LaneProgram | None:
+        if self.lanes is None:
+            self.lanes = plan(self.module.module, self.op, self.peak[0]) or False
+        return self.lanes if isinstance(self.lanes, LaneProgram) else None
+
     @cached_property
     def peak(self) -> tuple[int, Operation]:
         """Most bytes of tiles that live at once on a core, and the operation where."""
@@ -176,6 +183,7 @@ class Function:
         target: SpyreTarget = SPYRE,
         mode: str = "strict",
         trace: Trace | None = None,
+        max_steps: int = MAX_STEPS,
     ) -> Result:
         """Execute on every core of the grid.
 
@@ -184,7 +192,8 @@ class Function:
         from there. Stored arguments are copied unless `inplace`. `uninitialized` lists outputs whose old
         content must not be read. `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory`
         places tensors at literal element addresses, `lx[core]` does so in scratchpads. `trace` is called
-        with core, operation and results after every operation that has results.
+        with core, operation and results after every operation that has results. `max_steps` bounds the
+        operations in loops that one core executes, so that a loop without end is a fault.
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
@@ -193,7 +202,17 @@ class Function:
             program: Program, in_place: bool
         ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
             return self._prepare(
-                args, grid, in_place, sanitize, uninitialized, memory, lx, target, program, compat=compat
+                args,
+                grid,
+                in_place,
+                sanitize,
+                uninitialized,
+                memory,
+                lx,
+                target,
+                program,
+                compat=compat,
+                max_steps=max_steps,
             )
 
         if mode not in ("strict", "ktir_cpu"):
@@ -205,12 +224,12 @@ class Function:
         fast = (
             None
             if memory or lx or compat or trace
-            else run_lanes(self, lambda program: prepared(program, False))
+            else run_lanes(self._lane_program(), lambda program: prepared(program, False))
         )
         if fast is not None:
             session, buffers, returned = fast
             if inplace:
-                buffers = [_written_back(b, a) for b, a in zip(buffers, args, strict=True)]
+                buffers = [written_back(b, a) for b, a in zip(buffers, args, strict=True)]
         else:
             watch = _Watch(trace) if trace is not None else None
             session, buffers, values = prepared(self._sequential(compat, watch), inplace)
@@ -222,9 +241,15 @@ class Function:
                 raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
         found = session.diagnostics()
         if sanitize:
-            from tracer.ktir.simulator.checks import after_run
 
-            found += after_run(self, session, buffers, args, uninitialized, target)
+            def again(probe: Probe) -> tuple[Session, list[Any]]:
+                program = compile_function(self.module.module, self.op, probe=probe)
+                fresh, _, passed = self._prepare(
+                    args, session.grid, False, False, (), None, None, target, program
+                )
+                return fresh, passed
+
+            found += after_run(self.op, self.peak, again, session, buffers, args, uninitialized)
         found = [with_source(d, self.module.lines) for d in found]
         if check and any(d.severity == "error" for d in found):
             raise KtirError(d for d in found if d.severity == "error")
@@ -246,11 +271,21 @@ class Function:
         program: Program,
         *,
         compat: bool = False,
+        max_steps: int = MAX_STEPS,
     ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
         x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else self.grid
         if min(x, y, z) < 1:
             raise KtirError([at(self.op, "KT111", f"grid {[x, y, z]} has no cores")])
-        session = Session(program, (x, y, z), target, sanitize=sanitize, compat=compat, memory=memory, lx=lx)
+        session = Session(
+            program,
+            (x, y, z),
+            target,
+            sanitize=sanitize,
+            compat=compat,
+            memory=memory,
+            lx=lx,
+            max_steps=max_steps,
+        )
         values = arguments_of(args)
         parameters = self.op.body.block.args
         if len(values) != len(parameters):
@@ -300,15 +335,6 @@ class Function:
         return rounder(element(type_))(float(value))
 
 
-def _written_back(held: ArgumentBuffer | None, value: Any) -> ArgumentBuffer | None:
-    if held is None or not held.buffer.stored:
-        return held
-    target = ArgumentBuffer(held.buffer.name, arguments_of([value])[0], copy=False)
-    target.buffer.data.copy_(held.buffer.data)
-    target.buffer.writers, target.buffer.stored = held.buffer.writers, True
-    return target
-
-
 class _Watch:
     """Calls a trace function after every operation, with the core that runs."""
 
@@ -320,18 +346,3 @@ class _Watch:
     def probe(self, op: Operation) -> Callable[..., None]:
         """The function that compiled code calls with the results of `op`."""
         return lambda *values: self.trace(self.session.core, op, values)
-
-
-class ArgumentBuffer:
-    """The memory behind a tensor argument, and the tensor that shows it afterwards."""
-
-    def __init__(self, name: str, value: Tensor, *, copy: bool):
-        value = value.detach()
-        storage = value.untyped_storage().nbytes() // value.element_size()
-        length = max(0, storage - value.storage_offset()) if value.numel() else 0
-        flat = torch.as_strided(value, (length,), (1,), value.storage_offset())
-        if copy:
-            flat = flat.clone()
-            value = torch.as_strided(flat, value.shape, value.stride())
-        self.tensor = value
-        self.buffer = Buffer(name, flat)

@@ -7,7 +7,8 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.accessed import accessed_view
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
 from tracer.ktir.simulator.compat import ring_order
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.session import Session
@@ -61,6 +62,8 @@ def _located(session: Session, error: Exception, code: str, message: str) -> Dia
             op = session.program.ops.get(trace.tb_lineno, op)
         trace = trace.tb_next
     coordinates = getattr(error, "coordinates", None)
+    if code in ("KT201", "KT202", "KT203"):
+        message += accessed_view(op)
     return at(op, code, message, core=session.core, coordinates=coordinates)
 
 
@@ -92,12 +95,16 @@ def _run_together(session: Session, arguments: Sequence[Any], counts: Any) -> li
 
 
 def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
-    """Values for the cores of every collective whose producers have all arrived."""
+    """Values for the cores whose producers have arrived: all of the group, or those that they depend on."""
     done: dict[int, Any] = {}
-    for core, (op, (produce, _, _), _, _) in waiting.items():
+    for core, (op, (produce, *_), _, _) in waiting.items():
         if core in done:
             continue
         session.core = core
+        if op.producer_dependency_per_consumer is not None and not session.compat:
+            if (value := _received(session, waiting[core], core)) is not None:
+                done[core] = value
+            continue
         members = guarded(session, lambda p=produce: session.memberships(p))  # type: ignore[misc]
         consumers = session.consumers(op)
         groups = set(members.values()) | set(consumers.values())
@@ -113,6 +120,22 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
         if core not in done and core not in members and core not in consumers:
             done[core] = ABSENT
     return done
+
+
+def _received(session: Session, request: Any, core: int) -> Any:
+    """The fold of what a core depends on; None while some of it is missing.
+
+    A producer signals what it made and goes on. The sanitizer takes a delivery for a barrier between all
+    cores, so that it reports no race where there may be none.
+    """
+    op, (produce, _, _, turn), _, _ = request
+    needed = guarded(session, lambda: session.dependencies(op, produce))
+    if core not in needed:
+        return ABSENT
+    partials = {p: session.published.get((produce, turn, p)) for p in needed[core]}
+    if any(tile is None for tile in partials.values()):
+        return None
+    return _fold(session, request, partials, core)
 
 
 def _fold(session: Session, request: Any, partials: dict[int, Any], core: int) -> Any:
@@ -140,6 +163,4 @@ def _deadlock(session: Session, waiting: dict[int, Any]) -> Diagnostic:
 
 
 def _line(op: Operation) -> str:
-    from tracer.ktir.diagnostics import location
-
     return f"line {location(op)[1]}"

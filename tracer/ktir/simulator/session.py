@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineSet
 from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import Diagnostic, at
 from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp, TileFutureType
-from tracer.ktir.simulator.compile import Program
+from tracer.ktir.simulator.compiler import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.lanes import Lanes
@@ -23,6 +23,9 @@ from tracer.ktir.simulator.memory import Buffer, Pointer, View, retyped, span
 from tracer.target import SpyreTarget
 
 WARNINGS = {"KT208", "KT209", "KT217"}
+
+MAX_STEPS = 10**9
+"""Operations in loops that one core may execute; at this size a run takes minutes at least."""
 
 
 class Session:
@@ -38,6 +41,7 @@ class Session:
         compat: bool = False,
         memory: Mapping[int, Tensor] | None = None,
         lx: Mapping[int, Mapping[int, Tensor]] | None = None,
+        max_steps: int = MAX_STEPS,
     ):
         self.program = program
         self.grid = grid
@@ -46,6 +50,8 @@ class Session:
         self.sanitize = sanitize and not compat
         self.compat = compat
         self.core = 0
+        self.max_steps = max_steps
+        self._spent: dict[int, int] = {}
         self.found: dict[tuple[str, Operation | None], Diagnostic] = {}
         self.buffers: list[Buffer] = []
         self._global = [
@@ -57,6 +63,10 @@ class Session:
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
         self._seed = lx or {}
         self._members: dict[Operation, dict[int, int]] = {}
+        self._needed: dict[Operation, dict[int, tuple[int, ...]]] = {}
+        self._rounds: dict[tuple[Operation, int], int] = {}
+        self.published: dict[tuple[Operation, int, int], Tensor] = {}
+        """Partials by operation, round and core, of futures whose consumers wait for some producers only."""
 
     def report(self, code: str, message: str, coordinates: tuple[int, ...] | None = None) -> None:
         """Record a finding; the first of each code at each operation is kept."""
@@ -65,6 +75,28 @@ class Session:
         if key not in self.found:
             severity = "warning" if code in WARNINGS else "error"
             self.found[key] = at(op, code, message, severity, core=self.core, coordinates=coordinates)
+
+    def steps(self, lower: int, upper: int, step: int, weight: int) -> range:
+        """The values of a loop's induction variable; the loop executes `weight` operations for each.
+
+        Raises Fault KT219 where the step is not positive, KT222 where the core would execute too much.
+        """
+        if step <= 0:
+            raise Fault("KT219", f"the step of the loop is {step}")
+        values = range(lower, upper, step)
+        self.spend(weight * max(0, -(-(upper - lower) // step)), "the bounds of the loop")
+        return values
+
+    def spend(self, operations: int, suspect: str) -> None:
+        """Count operations of the current core. Raises Fault KT222 where it would execute too many."""
+        total = self._spent.get(self.core, 0) + operations
+        self._spent[self.core] = total
+        if total > self.max_steps:
+            raise Fault(
+                "KT222",
+                f"with this loop the core executes {total} operations, more than {self.max_steps}; "
+                f"check {suspect}, or pass max_steps",
+            )
 
     def _running(self) -> Operation | None:
         frame: Any = sys._getframe(1)
@@ -140,7 +172,9 @@ class Session:
             if start <= address < start + buffer.numel and buffer.data.dtype == el.dtype:
                 return Pointer(buffer, address - start)
         raise Fault(
-            "KT221", f"element address {address} lies in no {el.name} buffer; pass memory={{address: tensor}}"
+            "KT221",
+            f"element address {address} lies in no {el.name} buffer; place one there: "
+            f"memory={{{address}: tensor}}, or --memory {address}={el.name}[ELEMENTS] on the command line",
         )
 
     def local_pointer(self, address: Any, core: int | None, el: Element) -> Pointer:
@@ -200,6 +234,41 @@ class Session:
         """The group that the current core produces in, or None."""
         return self.memberships(op).get(self.core)
 
+    def dependencies(self, op: InterTileReduceOp, produce: InterTileProduceOp) -> dict[int, tuple[int, ...]]:
+        """The producers that every consumer waits for.
+
+        Raises Fault KT224 where one is no producer of the consumer's group, or where no consumer takes what
+        a producer makes.
+        """
+        if op not in self._needed:
+            assert op.producer_dependency_per_consumer is not None
+            points = op.producer_dependency_per_consumer.data
+            members, cores = self.memberships(produce), np.arange(self.cores)
+            found = {}
+            for core, group in self.consumers(op).items():
+                symbols = (core, group)[: points.num_symbols]
+                held = np.broadcast_to(contains(points, [cores], symbols), (self.cores,))
+                found[core] = tuple(int(c) for c in np.flatnonzero(held))
+                if wrong := [p for p in found[core] if members.get(p) != group]:
+                    raise Fault(
+                        "KT224",
+                        f"core {core} depends on cores {wrong}, which do not produce in group {group}",
+                    )
+            taken = {p for needed in found.values() for p in needed}
+            if lost := sorted(members.keys() - taken):
+                raise Fault("KT224", f"no consumer depends on cores {lost}, though they produce")
+            self._needed[op] = found
+        return self._needed[op]
+
+    def publish(self, op: InterTileProduceOp, partial: Tensor | None) -> int:
+        """Make a partial of the current core available; returns how often the core came here before."""
+        key = (op, self.core)
+        count = self._rounds.get(key, 0)
+        self._rounds[key] = count + 1
+        if partial is not None:
+            self.published[op, count, self.core] = partial
+        return count
+
     def settle(self) -> None:
         """A collective has completed: what came before it is ordered before what follows."""
         for buffer in (*self.buffers, *(b for _, b in self._global), *self._typed.values()):
@@ -228,8 +297,3 @@ def family(cores: AffineSet, groups: AffineSet | None, count: int) -> np.ndarray
     if groups is not None:
         table = table & np.broadcast_to(contains(groups, [ids]), (count,))[:, None]
     return table
-
-
-def arguments_of(values: Sequence[Any]) -> list[Any]:
-    """Arguments with NumPy arrays as tensors."""
-    return [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in values]

@@ -30,7 +30,7 @@ def addressing(function: func.FuncOp) -> set[Operation]:
         elif isinstance(op, scf.IfOp | scf.ConditionOp):
             todo.append(op.operands[0])
         elif isinstance(op, scf.ParallelOp | ktdp.ForallOp):
-            todo += list(op.operands)
+            todo += _bounds(op)
     kept: set[Operation] = set()
     seen: set[SSAValue] = set()
     while todo:
@@ -66,8 +66,10 @@ def sources(value: SSAValue) -> list[SSAValue]:
     assert isinstance(value, BlockArgument)
     if isinstance(parent, scf.ForOp):
         return [parent.lb, parent.ub, parent.step] if value.index == 0 else _carried(parent, value.index - 1)
+    if isinstance(parent, ktdp.ForallOp) and value in parent.shared:
+        return [parent.outputs[value.index - len(parent.indices)]]
     if isinstance(parent, scf.ParallelOp | ktdp.ForallOp):
-        return list(parent.operands)
+        return _bounds(parent)
     return [*parent.operands, *_ends(parent)] if isinstance(parent, scf.WhileOp) else []
 
 
@@ -75,6 +77,12 @@ def ends(region: Region) -> Sequence[SSAValue]:
     """What a one-block region yields."""
     last = region.block.last_op
     return last.operands if last is not None else ()
+
+
+def _bounds(loop: scf.ParallelOp | ktdp.ForallOp) -> list[SSAValue]:
+    if isinstance(loop, ktdp.ForallOp):
+        return [*loop.lower, *loop.upper, *loop.step]
+    return [*loop.lowerBound, *loop.upperBound, *loop.step]
 
 
 def _carried(loop: scf.ForOp, lane: int) -> list[SSAValue]:

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.scalar_ops import CMPF, CMPI, predicate_of
+from tracer.ktir.simulator.scalar_ops import CMPF, CMPI, predicate_of, scalar_function
 
 TileFunction = Callable[..., Tensor]
 
@@ -65,7 +65,7 @@ def _unsigned_div(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> T
     return lambda a, b: apply(a, _nonzero(b))
 
 
-_INTEGER: dict[str, TileFunction] = {
+INTEGER: dict[str, TileFunction] = {
     "addi": torch.add,
     "subi": torch.sub,
     "muli": torch.mul,
@@ -267,8 +267,6 @@ def _function(
 ) -> TileFunction | None:
     if dialect == "math":
         if name in ("ctlz", "cttz", "ctpop", "ipowi"):
-            from tracer.ktir.simulator.scalar_ops import scalar_function
-
             scalar: Any = scalar_function(op)
             return _elementwise_python(scalar)
         return _MATH.get(name)
@@ -282,7 +280,7 @@ def _function(
         return _shift(name, target)
     if target.bits == 1 and name in _BOOLEAN:
         return _BOOLEAN[name]
-    return _INTEGER.get(name) or _FLOAT.get(name) or _cast(name, source, target)
+    return INTEGER.get(name) or _FLOAT.get(name) or _cast(name, source, target)
 
 
 def _shift(name: str, target: Element) -> TileFunction:
