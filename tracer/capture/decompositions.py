@@ -35,7 +35,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     inductor = select_decomp_table()
     unknown = {op: rule for op, rule in decomposition_table.items() if op not in lowerings}
     composite = {op: functools.partial(_composite, op) for op in _composites() if op not in lowerings}
-    theirs = {**composite, **unknown, **inductor}
+    theirs: dict[Any, Callable[..., Any]] = {**composite, **unknown, **inductor}
     return {
         **theirs,
         **{op: _first_of(rule, theirs[op]) if op in theirs else rule for op, rule in OURS.items()},
