@@ -205,4 +205,5 @@ def test_a_copy_between_overlapping_parts_is_refused() -> None:
 
     (copy,) = [op for op in record(shift, (4, 2)) if op.call.name == "torch.Tensor.__setitem__"]
     assert copy.kind == "compute"
-    assert copy.refusal is not None and copy.refusal.code == "HV111"
+    assert copy.refusal is not None
+    assert copy.refusal.code == "HV111"
