@@ -278,17 +278,20 @@ class _Model:
         if isinstance(statement, Reduce) and statement.kind == "dot":
             return self.elements(self.varies[str(statement.args[1])], blocks) * max(BYTES[d] for d in dtypes)
         axes = frozenset[Axis]().union(*(self.varies[name] for name in names))
+        spread = isinstance(statement, Reduce) and not axes.issuperset(self.reduced)
+        if spread:
+            axes = axes.union(self.reduced)
         if isinstance(statement, Load | Store):
             axes = axes.union(axis for axis in self.axes if statement.index.has(axis.symbol))
         plain = isinstance(statement, Load | Store) and "int1" not in dtypes
         if plain and not (isinstance(statement, Load) and statement.mask):
             return self.elements(axes, blocks) * max([BYTES[d] for d in dtypes], default=1)  # permuted
         width = max([BYTES[d] for d in dtypes], default=1)
-        if isinstance(statement, Reduce) and is_float(statement.dtype):
+        if isinstance(statement, Reduce) and is_float(statement.dtype) and not spread:
             # The operand once more, permuted; what is left after one of several axes is smaller.
             operand = statement.args[0]
             return self.elements(axes, blocks) * BYTES[self.dtypes.get(str(operand), statement.dtype)]
-        if isinstance(statement, Index | Reduce):
+        if isinstance(statement, Index | Reduce) or any(d.startswith("uint") for d in dtypes):
             width = WIDEST_INTEGER  # Triton sums and numbers elements in up to 64 bits
         copies = PASSING_SCAN if isinstance(statement, Scan) else PASSING
         if isinstance(statement, Compute) and statement.dtype != "int1" and not is_float(statement.dtype):
@@ -378,7 +381,7 @@ class _Model:
         reasons = (
             f"{counted(tiles, 'tile')} on {counted(min(tiles, self.target.cores), 'core')},"
             f" {per_core} on the busiest",
-            f"at most {peak} bytes of scratchpad, {named} of them in values with a name",
+            f"at most {peak} bytes of scratchpad, {named} of them in named tiles",
             f"{moved} bytes moved, {compulsory} compulsory",
             "one block per reduction"
             if self.reduced and not looped
