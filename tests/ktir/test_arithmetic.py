@@ -112,6 +112,9 @@ def test_scalars(scalar: Callable[[str, str], Any], body: str, element: str, exp
         ("%y = arith.addf %x, %x : tensor<1xf8E5M2>", [1.5], "f8E5M2", "f8E5M2", [3.0]),
         ("%y = arith.maximumf %x, %x : tensor<1xf16>", [math.nan], "f16", "f16", [math.nan]),
         ("%z = arith.constant dense<1.0> : tensor<1xf16>\n%y = arith.maxnumf %x, %z : tensor<1xf16>", [math.nan], "f16", "f16", [1.0]),
+        ("%z = arith.constant dense<7> : tensor<3xi8>\n%y = arith.ceildivsi %x, %z : tensor<3xi8>", [-128, 15, -15], "i8", "i8", [-18.0, 3.0, -2.0]),
+        ("%z = arith.constant dense<0.5> : tensor<2xf32>\n%y = arith.remf %x, %z : tensor<2xf32>", [3.4028234663852886e38, 1.75], "f32", "f32", [0.0, 0.25]),
+        ("%w = arith.index_cast %x : tensor<2xi64> to tensor<2xindex>\n%y = arith.index_castui %w : tensor<2xindex> to tensor<2xi1>", [2, 3], "i64", "i1", [0.0, 1.0]),
         ("%w = arith.constant 7 : i64\n%y = tensor.splat %w : tensor<2xi64>", [0, 0], "i8", "i64", [7.0, 7.0]),
     ],
 )  # fmt: skip

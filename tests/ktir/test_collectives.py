@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.latency import latency
 from tracer.ktir.simulator import Module
+from tracer.ktir.simulator.session import Session
 
 Text = Callable[..., str]
 
@@ -265,3 +267,76 @@ def test_what_a_collective_orders_is_no_race(reduce: Text, tile: Text) -> None:
     with pytest.raises(KtirError) as error:
         Module.parse(unordered).function().run([X, torch.zeros(4, 8)])
     assert error.value.code == "KT206"
+
+
+def exchange(reduce: Text, tile: Text, other: str, late: bool = False, **how: str) -> str:
+    """Core c writes row c of the output, takes part in the collective, and reads row `other`.
+
+    `late`: it writes after it has produced.
+    """
+    mine = tile("w", "target", "%core, %c0", "1x8", "4x8xf32")
+    mine += "\nktdp.store %x, %w : tensor<1x8xf32>, <1x8xindex>\n"
+    text = reduce(how.pop("producers", EVERYONE), how.pop("consumers", EVERYONE), **how)
+    place = text.index("%r = ktdp" if late else "%zero =")
+    text = text[:place] + mine + text[place:]
+    read = f"%c1 = arith.constant 1 : index\n%c3 = arith.constant 3 : index\n{other}\n"
+    read += tile("o", "target", "%other, %c0", "1x8", "4x8xf32")
+    read += "\n%again = ktdp.load %o : <1x8xindex> -> tensor<1x8xf32>\n"
+    return text[: text.index("%b = ktdp.construct_access_tile")] + read + text[text.index("return") :]
+
+
+MIRRORED = "%other = arith.subi %c3, %core : index"
+PARTNER = "%other = arith.xori %core, %c1 : index"
+TWO = "(g) : (g >= 0, -g + 1 >= 0)"
+
+
+@pytest.mark.parametrize(
+    ("other", "how", "race"),
+    [
+        (MIRRORED, {}, False),
+        (MIRRORED, {"dependency": needs(MIRROR)}, False),
+        (PARTNER, {"dependency": needs(MIRROR)}, True),
+        (MIRRORED, {"dependency": needs(ONLY_SELF)}, True),
+        (MIRRORED, {"dependency": needs(MIRROR), "late": True}, True),
+        (PARTNER, {"producers": PAIRS, "consumers": PAIRS, "groups": TWO}, False),
+        (MIRRORED, {"producers": PAIRS, "consumers": PAIRS, "groups": TWO}, True),
+    ],
+)
+def test_a_collective_orders_those_who_wait_and_nobody_else(
+    reduce: Text, tile: Text, other: str, how: dict[str, str], race: bool
+) -> None:
+    found = Module.parse(exchange(reduce, tile, other, **how)).function()
+    found = found.run([X, torch.zeros(4, 8)], check=False).diagnostics
+    assert [d.code for d in found] == ["KT206"] * (len(found) or race)
+    assert bool(found) is race
+
+
+def test_order_passes_through_cores(reduce: Text, tile: Text) -> None:
+    """Core 0 tells 1, 1 tells 2: what core 0 wrote is before what core 2 does after the second round."""
+    chain = needs("(p)[c] : (p - c + 1 >= 0, -p + c >= 0)")
+    text = exchange(reduce, tile, "%two = arith.constant 2 : index\n%far = arith.subi %core, %two : index\n%other = arith.maxsi %far, %c0 : index", dependency=chain)  # fmt: skip
+    start, end = text.index("%f = ktdp"), text.index("%c1 = arith")
+    again = text[start:end].replace("%f =", "%f2 =").replace("(%f)", "(%f2)").replace("%r =", "%r2 =")
+    codes = []
+    for body in (text, text[:end] + again + text[end:]):
+        found = Module.parse(body).function().run([X, torch.zeros(4, 8)], check=False).diagnostics
+        codes.append([d.code for d in found])
+    assert codes == [["KT206"], []]
+
+
+def test_partials_are_freed_when_all_have_taken_them(reduce: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = []
+    publish = Session.publish
+
+    def watched(session: Session, op: Operation, partial: torch.Tensor | None) -> int:
+        turn = publish(session, op, partial)
+        held.append(len(session.published))
+        return turn
+
+    monkeypatch.setattr(Session, "publish", watched)
+    head = "%c1 = arith.constant 1 : index\n%c9 = arith.constant 9 : index\n"
+    head += "scf.for %t = %c1 to %c9 step %c1 {"
+    text = around(reduce(EVERYONE, EVERYONE, dependency=needs(MIRROR)), head)
+    Module.parse(text).function().run([X, torch.zeros(4, 8)])
+    assert len(held) == 32
+    assert max(held) <= 8

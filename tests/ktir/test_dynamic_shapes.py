@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from tracer.ktir.diagnostics import KtirError
+from tracer.ktir.latency import latency
 from tracer.ktir.simulator import Module
+from tracer.ktir.simulator.compiler import Unsupported
 
 Text = Callable[..., str]
 X = torch.arange(1.0, 13.0)
@@ -125,11 +127,108 @@ def test_an_access_tile_beyond_its_view(through: Text) -> None:
         run(program(through, tile("%n") + f"%z = arith.addf %s, %s : {D}\n" + BACK), 13)
 
 
-def test_a_generic_over_dynamic_tiles_is_refused(through: Text) -> None:
-    body = CUT + (
-        "%z = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], "
-        f'iterator_types = ["parallel"]}} ins(%s : {D}) outs(%s : {D}) {{\n^bb0(%p: f32, %q: f32):\n'
-        f"%w = arith.addf %p, %p : f32\nlinalg.yield %w : f32\n}} -> {D}\n"
+def generic(
+    maps: str, kinds: str, operands: str, body: str, args: str = "%p: f32, %q: f32", result: str = D
+) -> str:
+    """`%z`: a generic with these operands (`ins(...) outs(...)`)."""
+    maps = ", ".join(f"affine_map<{m}>" for m in maps.split("; "))
+    return (
+        f"%z = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} {operands} {{\n"
+        f"^bb0({args}):\n{body}\nlinalg.yield %w : f32\n}} -> {result}\n"
     )
-    with pytest.raises(KtirError, match=r"KT117.*use a named operation"):
-        run(program(through, body + BACK), 4)
+
+
+LINE, PARALLEL, REDUCED = "(d0) -> (d0)", '"parallel"', '"parallel", "reduction"'
+ADD = "%w = arith.addf %p, %q : f32"
+ZERO = "%f0 = arith.constant 0.0 : f32\n"
+ROWS = "%a = tensor.expand_shape %x [[0, 1]] output_shape [%rows, %n] : tensor<12xf32> into tensor<?x?xf32>\n"
+KEPT = "%k = tensor.dim %z, %c0 : tensor<?xf32>\n%y = tensor.insert_slice %z into %x[0] [%k] [1] : tensor<?xf32> into tensor<12xf32>"
+NUMBER = "%i = linalg.index 0 : index\n%j = arith.index_cast %i : index to i32\n%f = arith.sitofp %j : i32 to f32\n"
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 12])
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        (generic(f"{LINE}; {LINE}", PARALLEL, f"ins(%s : {D}) outs(%s : {D})", ADD), lambda x: 2 * x),
+        (generic(f"{LINE}; {LINE}", PARALLEL, f"ins(%s : {D}) outs(%s : {D})", NUMBER + "%w = arith.addf %p, %f : f32"), lambda x: x + torch.arange(len(x))),
+        (generic(f"(d0) -> (); {LINE}", PARALLEL, f"ins(%one : f32) outs(%s : {D})", ADD).replace("%z =", "%one = arith.constant 1.0 : f32\n%z =", 1), lambda x: x + 1),
+        (f"%z = linalg.map ins(%s, %s : {D}, {D}) outs(%s : {D}) (%p: f32, %q: f32) {{\n%w = arith.mulf %p, %q : f32\nlinalg.yield %w : f32\n}}\n", lambda x: x * x),
+        (f"%z = linalg.map ins(%s : {D}) outs(%s : {D}) (%p: f32) {{\n%w = arith.constant 7.0 : f32\nlinalg.yield %w : f32\n}}\n", lambda x: torch.full_like(x, 7)),
+        (f"%z = tensor.generate %n {{\n^bb0(%i: index):\n%j = arith.index_cast %i : index to i32\n%f = arith.sitofp %j : i32 to f32\ntensor.yield %f : f32\n}} : {D}\n", lambda x: torch.arange(float(len(x)))),
+    ],
+)  # fmt: skip
+def test_regions(through: Text, body: str, want: Callable[[torch.Tensor], torch.Tensor], n: int) -> None:
+    assert torch.equal(run(program(through, CUT + body + BACK), n), front(n, want(X[:n])))
+
+
+@pytest.mark.parametrize("n", [1, 3, 12])
+@pytest.mark.parametrize("body", [ADD, "%d = arith.mulf %p, %p : f32\n%w = arith.addf %d, %q : f32", "%d = arith.addf %q, %q : f32\n%w = arith.addf %d, %p : f32"])  # fmt: skip
+def test_a_generic_that_reduces(through: Text, body: str, n: int) -> None:
+    text = "%c12 = arith.constant 12 : index\n%rows = arith.divui %c12, %n : index\n" + ROWS + ZERO
+    text += f"%e = tensor.splat %f0[%rows] : {D}\n"
+    text += generic("(d0, d1) -> (d0, d1); (d0, d1) -> (d0)", REDUCED, f"ins(%a : tensor<?x?xf32>) outs(%e : {D})", body)  # fmt: skip
+    rows = X.reshape(-1, n)
+    want = torch.zeros(12 // n)
+    for column in rows.T:
+        want = want + column if body == ADD else want + column**2 if "%p, %p" in body else 2 * want + column
+    assert torch.equal(run(program(through, text + KEPT), n), front(12 // n, want))
+
+
+WINDOW = "(d0, d1) -> (d0 + d1); (d0, d1) -> (d1); (d0, d1) -> (d0)"
+
+
+def window(outputs: str) -> str:
+    """Sums of neighbours: the input of `%n` elements holds `outputs` windows of two."""
+    text = CUT + ZERO + f"%pair = arith.constant dense<1.0> : tensor<2xf32>\n%e = tensor.splat %f0[{outputs}] : {D}\n"  # fmt: skip
+    text += generic(WINDOW, REDUCED, f"ins(%s, %pair : {D}, tensor<2xf32>) outs(%e : {D})", "%d = arith.mulf %p, %r : f32\n%w = arith.addf %q, %d : f32", "%p: f32, %r: f32, %q: f32")  # fmt: skip
+    return text + KEPT
+
+
+def test_subscripts_that_are_no_plain_loop(through: Text) -> None:
+    text = program(through, window("%m"))
+    assert torch.equal(run(text, 5, 4), front(4, X[:4] + X[1:5]))
+    with pytest.raises(KtirError, match=r"KT225.*subscripts 0 to 5 of axis 0, which has 5") as caught:
+        run(text, 5, 5)
+    assert caught.value.diagnostics[0].op == "linalg.generic"
+
+
+S5 = "tensor<5xf32>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"%z = linalg.square ins(%s : {D}) outs(%five : {S5}) -> {S5}\n",
+        f"%z = linalg.map ins(%s : {D}) outs(%five : {S5}) (%p: f32) {{\n%w = arith.mulf %p, %p : f32\nlinalg.yield %w : f32\n}}\n",
+        generic(f"{LINE}; {LINE}", PARALLEL, f"ins(%s : {D}) outs(%five : {S5})", "%w = arith.mulf %p, %p : f32", result=S5),
+    ],
+)  # fmt: skip
+def test_a_number_beside_a_question_mark(through: Text, body: str) -> None:
+    text = CUT + f"%five = arith.constant dense<0.0> : {S5}\n" + body
+    text = program(
+        through, text + f"%y = tensor.insert_slice %z into %x[0] [5] [1] : {S5} into tensor<12xf32>"
+    )
+    assert torch.equal(run(text, 5), front(5, X[:5] ** 2))
+    with pytest.raises(KtirError, match="KT225"):
+        run(text, 4)
+
+
+def test_a_contraction_of_number_and_question_mark(through: Text) -> None:
+    text = MATMUL.replace("tensor<?x?xf32>) outs", "tensor<?x3xf32>) outs")
+    text = text.replace("%zero =", "%b3 = tensor.cast %b : tensor<?x?xf32> to tensor<?x3xf32>\n%zero =")
+    text = program(through, text.replace("ins(%a, %b ", "ins(%a, %b3 "))
+    want = (X.reshape(3, 4) @ torch.ones(4, 3)).reshape(-1)
+    assert torch.equal(run(text, 4, 3), front(9, want))
+    with pytest.raises(KtirError, match="KT225"):
+        run(text, 4, 2)
+    wrong = "%u = linalg.add ins(%x, %x : tensor<12xf32>, tensor<12xf32>) outs(%x : tensor<12xf32>) -> tensor<12xf32>\n%q = linalg.square ins(%u : tensor<12xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>\n"
+    with pytest.raises(KtirError, match="differs in shape"):
+        Module.parse(program(through, "%v = arith.constant dense<0.0> : tensor<5xf32>\n" + wrong + "%y = arith.addf %x, %x : tensor<12xf32>"))  # fmt: skip
+
+
+def test_the_latency_of_a_generic_over_dynamic_tiles_is_refused(through: Text) -> None:
+    body = generic(f"{LINE}; {LINE}", PARALLEL, f"ins(%s : {D}) outs(%s : {D})", ADD)
+    function = Module.parse(program(through, CUT + body + BACK)).function()
+    with pytest.raises(Unsupported, match="known at run time only"):
+        latency(function, [X, torch.zeros(12), 4, 3])

@@ -1,26 +1,33 @@
 """Mutated texts end in our diagnostics or in a module that prints and parses again; nothing else is raised.
 
-`KTIR_FUZZ=20000` runs more of them than the default.
+`KTIR_FUZZ=20000` runs more of them than the default, `KTIR_FUZZ_SEED=7` others; where `KTIR_CPU_EXAMPLES`
+names the public examples, they are mutated too.
 """
 
 # ruff: noqa: E501
 from __future__ import annotations
 
-import contextlib
+import io
 import os
 import random
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from xdsl.printer import Printer
 
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.text import parse, print_module
-from tracer.ktir.verifier import verify
+from tracer.ktir.verifier import public_parser_findings, verify
 
 Text = Callable[..., str]
 
 COUNT = int(os.environ.get("KTIR_FUZZ", "400"))
+SEED = int(os.environ.get("KTIR_FUZZ_SEED", "0"))
 BATCHES = 8
+HARVESTED = Path(__file__).parents[2] / "harvested"
+EXAMPLES = os.environ.get("KTIR_CPU_EXAMPLES", "")
 TOKENS = [
     "%", "(", ")", "{", "}", "[", "]", "<", ">", "-1", "0", "99999999999999999999", "index", "f16", "?", "x",
     "=", ":", "->", '"', "affine_map", "#", "!", "0x", "1.5", "e", "ktdp.", "arith.addi", "module", "\\",
@@ -52,7 +59,14 @@ module {
 """
 
 
-def mutate(text: str, rnd: random.Random) -> str:
+TOKEN = re.compile(r"%[\w$.]+|[\w.]+|->|\S")
+NUMBERS = [
+    "0", "1", "-1", "2", "7", "99", "4294967296", "-9223372036854775808", "99999999999999999999999", "0x7FFF",
+    "1.5e400",
+]  # fmt: skip
+
+
+def characters(text: str, rnd: random.Random) -> str:
     for _ in range(rnd.choice([1, 1, 1, 2, 4])):
         start = rnd.randrange(len(text))
         end = min(len(text), start + rnd.choice([1, 1, 2, 5, 20, 80]))
@@ -74,25 +88,50 @@ def mutate(text: str, rnd: random.Random) -> str:
     return text
 
 
+def lines(text: str, rnd: random.Random) -> str:
+    rows = text.splitlines()
+    for _ in range(rnd.choice([1, 1, 2])):
+        i, j = rnd.randrange(len(rows)), rnd.randrange(len(rows))
+        match rnd.randrange(4):
+            case 0:
+                del rows[i]
+            case 1:
+                rows.insert(j, rows[i])
+            case 2:
+                rows[i], rows[j] = rows[j], rows[i]
+            case _:
+                rows[i] = rows[i][: rnd.randrange(len(rows[i]) + 1)]
+        rows = rows or [""]
+    return "\n".join(rows)
+
+
+def numbers(text: str, rnd: random.Random) -> str:
+    spot = rnd.choice(list(re.finditer(r"\d+", text)))
+    return text[: spot.start()] + rnd.choice(NUMBERS) + text[spot.end() :]
+
+
+def words(text: str, rnd: random.Random) -> str:
+    """One name, keyword or sign becomes another of the same text, none, or itself twice."""
+    spots = list(TOKEN.finditer(text))
+    spot, other = rnd.choice(spots), rnd.choice(spots)
+    new = rnd.choice([other.group(), other.group(), "", spot.group() * 2, rnd.choice(TOKENS)])
+    return text[: spot.start()] + new + text[spot.end() :]
+
+
+MUTATORS = (characters, lines, numbers, words)
+
+
+def generic(text: str) -> str:
+    out = io.StringIO()
+    Printer(out, print_generic_format=True).print_op(parse(text))
+    return out.getvalue()
+
+
 def test_the_seed_text_round_trips() -> None:
     module = parse(INDIRECT)
     text = print_module(module)
     assert parse(text).is_structurally_equivalent(module)
     assert print_module(parse(text)) == text
-
-
-@pytest.mark.parametrize("batch", range(BATCHES))
-def test_mutations(elementwise: Text, batch: int) -> None:
-    loop = "%z = arith.constant dense<1.0> : {t}\n%y = scf.for %k = %c0 to %cores step %cores iter_args(%acc = %z) -> ({t}) {{\n%b = arith.mulf %acc, %x : {t}\nscf.yield %b : {t}\n}}"
-    texts = [INDIRECT, elementwise(12, 64, 4, 2), elementwise(12, 64, 4, 2, loop)]
-    rnd = random.Random(batch)
-    for _ in range(COUNT // BATCHES):
-        text = mutate(rnd.choice(texts), rnd)
-        with contextlib.suppress(KtirError):
-            module = parse(text)
-            verify(module)
-            printed = print_module(module)
-            assert print_module(parse(printed)) == printed
 
 
 VIEW = """func.func @f(%a: index) attributes {grid = [1]} {
@@ -104,6 +143,44 @@ VIEW = """func.func @f(%a: index) attributes {grid = [1]} {
   return
 }
 """
+
+
+@pytest.fixture(scope="module", name="seeds")
+def _seeds() -> list[str]:
+    small = [p for p in sorted(HARVESTED.rglob("*.ktir")) if p.stat().st_size < 6000]
+    files = small[:: max(1, len(small) // 12)]
+    files += (
+        [p for p in sorted(Path(EXAMPLES).rglob("*.mlir")) if p.stat().st_size < 6000] if EXAMPLES else []
+    )
+    return [INDIRECT, VIEW, *(p.read_text() for p in files)]
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_mutations(elementwise: Text, seeds: list[str], batch: int) -> None:
+    loop = "%z = arith.constant dense<1.0> : {t}\n%y = scf.for %k = %c0 to %cores step %cores iter_args(%acc = %z) -> ({t}) {{\n%b = arith.mulf %acc, %x : {t}\nscf.yield %b : {t}\n}}"
+    rnd = random.Random(SEED * BATCHES + batch)
+    plain = [*seeds, elementwise(12, 64, 4, 2), elementwise(12, 64, 4, 2, loop)]
+    texts = plain + [generic(text) for text in rnd.sample(plain, 6)]
+    for _ in range(COUNT // BATCHES):
+        text = rnd.choice(MUTATORS)(rnd.choice(texts), rnd)
+        try:
+            check(text)
+        except BaseException as error:
+            error.add_note(text)
+            raise
+
+
+def check(text: str) -> None:
+    try:
+        module = parse(text)
+    except KtirError as error:
+        found = list(error.diagnostics)
+        assert found
+    else:
+        found = verify(module) + public_parser_findings(module)
+        printed = print_module(module)
+        assert print_module(parse(printed, verify=False)) == printed
+    assert all(diagnostic.line for diagnostic in found), found
 
 
 @pytest.mark.parametrize(
@@ -145,3 +222,11 @@ def test_an_extent_that_a_run_tells_is_not_compared() -> None:
     dynamic = dynamic.replace("%t : <4xindex> -> tensor<4xf32>", "%t : <?xindex> -> tensor<?xf32>")
     dynamic = "\n".join(line for line in dynamic.splitlines() if "expand_shape" not in line)
     assert [d.code for d in verify(parse(dynamic)) if d.severity == "error"] == []
+
+
+def test_a_function_name_that_needs_quotes() -> None:
+    text = 'func.func @")"() attributes {grid = [1]} {\nreturn\n}\n'
+    printed = print_module(parse(text))
+    assert 'func.func @")"() attributes' in printed
+    assert print_module(parse(printed)) == printed
+    assert "func.func @f() attributes" in print_module(parse(text.replace('")"', "f")))

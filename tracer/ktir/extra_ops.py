@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import Attribute, DenseArrayBase, IndexType, MemRefType, TensorType, i64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    Attribute,
+    DenseArrayBase,
+    IndexType,
+    MemRefType,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -56,7 +64,7 @@ class NamedLinalgOp(IRDLOperation):
     def verify_shapes(self) -> None:
         """Elementwise unless overridden: every operand has the output's shape."""
         for value in self.inputs:
-            if _shape(value) != _shape(self.outputs[0]):
+            if not compatible(_shape(value), _shape(self.outputs[0])):
                 raise VerifyException(f"{value.type} differs in shape from {self.outputs[0].type}")
 
     @classmethod
@@ -102,6 +110,13 @@ def print_typed_operands(printer: Printer, keyword: str, values: Sequence[SSAVal
     printer.print_string(")")
 
 
+def compatible(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two shapes may be the same at run time: a dynamic extent is compatible with any."""
+    return len(one) == len(other) and all(
+        DYNAMIC_INDEX in (a, b) or a == b for a, b in zip(one, other, strict=True)
+    )
+
+
 def _shape(value: SSAValue) -> tuple[int, ...]:
     assert isinstance(value.type, TensorType | MemRefType)
     return tuple(value.type.get_shape())
@@ -117,7 +132,7 @@ def _contraction(name: str, a: str, b: str, c: str) -> type[NamedLinalgOp]:
             if shape is None or len(shape) != len(letters):
                 raise VerifyException(f"{name}: {value.type} must be a tensor of rank {len(letters)}")
             for letter, extent in zip(letters, shape, strict=True):
-                if extents.setdefault(letter, extent) != extent:
+                if extent != DYNAMIC_INDEX and extents.setdefault(letter, extent) != extent:
                     raise VerifyException(
                         f"{name}: extent {extent} of {value.type} does not fit {extents[letter]}"
                     )
@@ -220,7 +235,8 @@ class ReduceManyOp(IRDLOperation):
             raise VerifyException("as many inits as inputs are needed")
         for value, init in zip(self.inputs, self.inits, strict=True):
             kept = tuple(d for axis, d in enumerate(_shape(value)) if axis not in dims)
-            if kept != _shape(init) or _shape(value) != _shape(self.inputs[0]):
+            alike = compatible(_shape(value), _shape(self.inputs[0]))
+            if not (alike and compatible(kept, _shape(init))):
                 raise VerifyException(f"{init.type} is not {value.type} without dimensions {list(dims)}")
 
 
@@ -239,7 +255,7 @@ class MapOp(IRDLOperation):
 
     def verify_(self) -> None:
         for value in self.inputs:
-            if _shape(value) != _shape(self.init):
+            if not compatible(_shape(value), _shape(self.init)):
                 raise VerifyException(f"{value.type} differs in shape from {self.init.type}")
 
 

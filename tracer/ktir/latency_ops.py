@@ -25,7 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tracer.ktir.dialect import CONTRACTIONS, ELEMENTWISE, InterTileReduceOp
-from tracer.ktir.simulator.emit_linalg import iteration_extents
+from tracer.ktir.simulator.emit_generic import iteration_extents
 from tracer.ktir.simulator.liveness import tile_bytes
 
 TRANSCENDENTAL = {

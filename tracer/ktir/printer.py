@@ -170,7 +170,9 @@ def _func(printer: Printer, op: Operation) -> None:
     assert isinstance(op, func.FuncOp)
     if op.sym_visibility:
         printer.print_string(f" {op.sym_visibility.data}")
-    printer.print_string(f" @{op.sym_name.data}(")
+    printer.print_string(" ")
+    printer.print_symbol_name(op.sym_name.data)
+    printer.print_string("(")
     if op.body.blocks:
         printer.print_list(op.body.blocks.first.args, printer.print_block_argument)  # type: ignore[union-attr]
     else:

@@ -15,7 +15,6 @@ from tracer.ktir.overlap import overlapping
 from tracer.ktir.simulator import compat
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import (
-    FIRST_CORE,
     UNWRITTEN,
     Buffer,
     DistributedView,
@@ -24,6 +23,7 @@ from tracer.ktir.simulator.memory import (
     span,
     strided,
 )
+from tracer.ktir.simulator.ordering import Apart, BoxWindow, Clocks, ElementWindow, Window
 
 Coordinates = tuple[int, ...]
 
@@ -34,6 +34,7 @@ class Session(Protocol):
     core: int
     sanitize: bool
     compat: bool
+    order: Apart | Clocks
 
     def report(self, code: str, message: str, coordinates: Coordinates | None = None) -> None:
         """Record a finding of the current operation without stopping."""
@@ -106,42 +107,34 @@ def _where(mask: Tensor, lo: Sequence[int]) -> Coordinates:
     return tuple(int(i) + b for i, b in zip(torch.nonzero(mask)[0], lo, strict=True))
 
 
-def note_read(session: Session, buffer: Buffer, writers: Tensor, readers: Tensor, lo: Sequence[int]) -> None:
+def note_read(session: Session, buffer: Buffer, window: Window, lo: Sequence[int]) -> None:
     """Record that the current core reads these elements; report what it must not read yet."""
-    me = session.core + FIRST_CORE
+    order, core = session.order, session.core
+    buffer.track(order.dtype)
+    assert buffer.writers is not None
+    writers = window.get(buffer.writers)
     if not buffer.initialized:
         missing = writers == UNWRITTEN
         if bool(missing.any()):
             session.report("KT204", f"{buffer.name}: nobody wrote this element", _where(missing, lo))
-    foreign = (writers >= FIRST_CORE) & (writers != me)
-    if bool(foreign.any()):
-        where = torch.nonzero(foreign)[0]
-        other = int(writers[tuple(where)]) - FIRST_CORE
+    if (foreign := order.foreign(writers, core)) is not None:
+        other = order.writer(int(writers[tuple(torch.nonzero(foreign)[0])]))
         session.report("KT206", f"{buffer.name}: core {other} writes this element", _where(foreign, lo))
-    readers.copy_(torch.where((readers == 0) | (readers == me), me, -1))
+    order.read(buffer, window, core)
 
 
-def note_write(session: Session, buffer: Buffer, writers: Tensor, readers: Tensor, lo: Sequence[int]) -> None:
+def note_write(session: Session, buffer: Buffer, window: Window, lo: Sequence[int]) -> None:
     """Record that the current core writes these elements; report what others wrote or read."""
-    me = session.core + FIRST_CORE
-    if bool(writers.any()):
-        foreign = (writers >= FIRST_CORE) & (writers != me)
-        if bool(foreign.any()):
-            other = int(writers[tuple(torch.nonzero(foreign)[0])]) - FIRST_CORE
-            session.report(
-                "KT205", f"{buffer.name}: core {other} writes this element too", _where(foreign, lo)
-            )
-    if bool(readers.any()):
-        foreign = (readers != 0) & (readers != me)
-        if bool(foreign.any()):
-            session.report("KT206", f"{buffer.name}: another core reads this element", _where(foreign, lo))
-    writers.fill_(me)
-
-
-def _maps(buffer: Buffer, offset: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[Tensor, Tensor]:
+    order, core = session.order, session.core
+    buffer.track(order.dtype)
     assert buffer.writers is not None
-    assert buffer.readers is not None
-    return strided(buffer.writers, offset, shape, strides), strided(buffer.readers, offset, shape, strides)
+    writers = window.get(buffer.writers)
+    if (foreign := order.foreign(writers, core)) is not None:
+        other = order.writer(int(writers[tuple(torch.nonzero(foreign)[0])]))
+        session.report("KT205", f"{buffer.name}: core {other} writes this element too", _where(foreign, lo))
+    if (late := order.unordered_reads(buffer, window, core)) is not None:
+        session.report("KT206", f"{buffer.name}: another core reads this element", _where(late, lo))
+    window.put(buffer.writers, order.mark(core))
 
 
 def _present(buffer: Buffer) -> None:
@@ -162,8 +155,7 @@ def read_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[in
     if not buffer.stored:
         return strided(buffer.data, offset, shape, view.strides)
     if session.sanitize:
-        buffer.track()
-        note_read(session, buffer, *_maps(buffer, offset, shape, view.strides), lo)
+        note_read(session, buffer, BoxWindow(offset, shape, view.strides), lo)
     return strided(buffer.data, offset, shape, view.strides).clone(memory_format=torch.contiguous_format)
 
 
@@ -180,8 +172,7 @@ def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[i
     offset = view.address(lo)
     session.accessed(buffer, *span(offset, shape, view.strides))
     if session.sanitize:
-        buffer.track()
-        note_write(session, buffer, *_maps(buffer, offset, shape, view.strides), lo)
+        note_write(session, buffer, BoxWindow(offset, shape, view.strides), lo)
     assign(buffer.data, offset, shape, view.strides, value)
 
 
@@ -201,12 +192,7 @@ def read_addresses(session: Session, view: View, flat: np.ndarray) -> Tensor:
     if len(flat):
         session.accessed(buffer, int(flat.min()), int(flat.max()))
     if buffer.stored and session.sanitize:
-        buffer.track()
-        assert buffer.writers is not None
-        assert buffer.readers is not None
-        readers = buffer.readers[addresses]
-        note_read(session, buffer, buffer.writers[addresses], readers, (0,))
-        buffer.readers[addresses] = readers
+        note_read(session, buffer, ElementWindow(addresses), (0,))
     return buffer.data[addresses]
 
 
@@ -225,12 +211,7 @@ def write_addresses(session: Session, view: View, flat: np.ndarray, value: Tenso
         flat, value = flat[keep], value[torch.from_numpy(keep)]
     addresses = torch.from_numpy(np.array(flat))
     if session.sanitize:
-        buffer.track()
-        assert buffer.writers is not None
-        assert buffer.readers is not None
-        writers = buffer.writers[addresses]
-        note_write(session, buffer, writers, buffer.readers[addresses], (0,))
-        buffer.writers[addresses] = writers
+        note_write(session, buffer, ElementWindow(addresses), (0,))
     buffer.data[addresses] = value
 
 

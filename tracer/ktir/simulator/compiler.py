@@ -79,6 +79,8 @@ class Compiler:
     vector: bool = False
     collective: bool = False
     current: Operation | None = None
+    extents: dict[Operation, str] = field(default_factory=dict)
+    """Local variables that hold the extents of the loops of generics over dynamic tiles."""
 
     def line(self, text: str) -> None:
         """Append one line of Python that belongs to the current operation."""

@@ -207,12 +207,17 @@ def _rank(compiler: Compiler, op: Operation) -> None:
 @emits("tensor.generate")
 def _generate(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, GenerateOp)
-    el, shape = element(op.result.type), _shape(op.result)
+    el, shape = element(op.result.type), declared(op.result)
     body = compiler.vectorised(op.body, op.body.block.args)
-    grids = [
-        torch.arange(n).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        for axis, n in enumerate(shape)
-    ]
-    finish = compiler.bind(lambda t: t.to(el.dtype).expand(shape), "f")
-    arguments = ", ".join(compiler.bind(g) for g in grids)
-    compiler.line(f"{compiler.define(op.result)} = {finish}({body}({arguments}))")
+
+    def generate(run: Callable[..., Tensor], *dims: int) -> Tensor:
+        extents = filled(shape, dims)
+        rank = len(extents)
+        grids = [
+            torch.arange(n).reshape([-1 if i == axis else 1 for i in range(rank)])
+            for axis, n in enumerate(extents)
+        ]
+        return run(*grids).to(el.dtype).expand(extents)
+
+    arguments = ", ".join([body, *(compiler.use(e) for e in op.extents)])
+    compiler.line(f"{compiler.define(op.result)} = {compiler.bind(generate, 'f')}({arguments})")

@@ -14,7 +14,7 @@ from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
 
 UNWRITTEN, SETTLED = 0, 1
-"""Values of a writer map: nobody; somebody before the last collective. Core c writes c + 2."""
+"""Values of a writer map: nobody; the caller. Higher ones are those of `ordering`."""
 FIRST_CORE = 2
 
 
@@ -22,8 +22,8 @@ class Buffer:
     """Linear memory of one element type.
 
     `data` is 1-D: element k of memory is `data[k]`. `stored` says that the function stores here, so that
-    loads must copy and accesses are tracked. `writers` and `readers` hold one number per element (see
-    `FIRST_CORE`).
+    loads must copy and accesses are tracked. `writers` and `readers` hold one number per element; `reads`
+    does so by core, where cores know of each other (see `ordering`).
     """
 
     def __init__(
@@ -45,18 +45,13 @@ class Buffer:
         self.loaded = True
         self.writers: Tensor | None = None
         self.readers: Tensor | None = None
+        self.reads: dict[int, Tensor] = {}
 
-    def track(self) -> None:
+    def track(self, dtype: torch.dtype) -> None:
         """Keep writer and reader maps from now on."""
         if self.writers is None:
-            self.writers = torch.zeros(self.numel, dtype=torch.int16)
-            self.readers = torch.zeros(self.numel, dtype=torch.int16)
-
-    def settle(self) -> None:
-        """What was written or read so far is ordered before what follows (after a collective)."""
-        if self.writers is not None and self.readers is not None:
-            self.writers.clamp_(max=SETTLED)
-            self.readers.zero_()
+            self.writers = torch.zeros(self.numel, dtype=dtype)
+            self.readers = torch.zeros(self.numel, dtype=dtype) if dtype == torch.int16 else None
 
 
 class Pointer:

@@ -11,6 +11,7 @@ from tracer.ktir.accessed import accessed_view
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
 from tracer.ktir.simulator.compat import ring_order
 from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.ordering import Clocks
 from tracer.ktir.simulator.session import Session
 
 
@@ -86,7 +87,6 @@ def _run_together(session: Session, arguments: Sequence[Any], counts: Any) -> li
         ready = _complete(session, waiting)
         if not ready:
             raise KtirError([*session.diagnostics(), _deadlock(session, waiting)])
-        session.settle()
         for core in ready:
             del waiting[core]
         for core, value in ready.items():
@@ -115,6 +115,8 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
             if core not in everyone or not all(c in waiting and waiting[c][0] is op for c in everyone):
                 continue
             partials = {c: waiting[c][1][2] for c in producers}
+            assert isinstance(session.order, Clocks)
+            session.order.meet(sorted(everyone))
             for taker in everyone:
                 done[taker] = _fold(session, waiting[taker], partials, taker) if taker in takers else ABSENT
         if core not in done and core not in members and core not in consumers:
@@ -125,17 +127,18 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
 def _received(session: Session, request: Any, core: int) -> Any:
     """The fold of what a core depends on; None while some of it is missing.
 
-    A producer signals what it made and goes on. The sanitizer takes a delivery for a barrier between all
-    cores, so that it reports no race where there may be none.
+    A producer signals what it made and goes on. Only what it did until then is before what the consumer
+    does next.
     """
     op, (produce, _, _, turn), _, _ = request
     needed = guarded(session, lambda: session.dependencies(op, produce))
     if core not in needed:
         return ABSENT
-    partials = {p: session.published.get((produce, turn, p)) for p in needed[core]}
-    if any(tile is None for tile in partials.values()):
+    partials = guarded(session, lambda: session.take(produce, turn, core, needed[core]))
+    if len(partials) < len(needed[core]):
         return None
-    return _fold(session, request, partials, core)
+    tiles = {p: partial.tile for p, partial in zip(needed[core], partials, strict=True)}
+    return _fold(session, request, tiles, core)
 
 
 def _fold(session: Session, request: Any, partials: dict[int, Any], core: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,20 @@ from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.lanes import Lanes
 from tracer.ktir.simulator.memory import Buffer, Pointer, View, retyped, span
+from tracer.ktir.simulator.ordering import Apart, Clocks
 from tracer.target import SpyreTarget
 
 WARNINGS = {"KT208", "KT209", "KT217"}
+
+
+@dataclass
+class Partial:
+    """What a core made for others, what it knew of them then, and how many have taken it."""
+
+    tile: Tensor
+    seen: np.ndarray
+    taken: int = 0
+
 
 MAX_STEPS = 10**9
 """Operations in loops that one core may execute; at this size a run takes minutes at least."""
@@ -49,6 +61,7 @@ class Session:
         self.target = target
         self.sanitize = sanitize and not compat
         self.compat = compat
+        self.order: Apart | Clocks = Clocks(self.cores) if program.collective else Apart()
         self.core = 0
         self.max_steps = max_steps
         self._spent: dict[int, int] = {}
@@ -65,7 +78,8 @@ class Session:
         self._members: dict[Operation, dict[int, int]] = {}
         self._needed: dict[Operation, dict[int, tuple[int, ...]]] = {}
         self._rounds: dict[tuple[Operation, int], int] = {}
-        self.published: dict[tuple[Operation, int, int], Tensor] = {}
+        self._wanted: dict[tuple[Operation, int], int] = {}
+        self.published: dict[tuple[Operation, int, int], Partial] = {}
         """Partials by operation, round and core, of futures whose consumers wait for some producers only."""
 
     def report(self, code: str, message: str, coordinates: tuple[int, ...] | None = None) -> None:
@@ -161,8 +175,8 @@ class Session:
                 buffer.name, data, stored=buffer.stored, initialized=buffer.initialized, core=buffer.core
             )
             if self.sanitize and buffer.stored:
-                buffer.track()
-                other.writers, other.readers = buffer.writers, buffer.readers
+                buffer.track(self.order.dtype)
+                other.writers, other.readers, other.reads = buffer.writers, buffer.readers, buffer.reads
             self._typed[key] = other
         return self._typed[key]
 
@@ -196,7 +210,7 @@ class Session:
         if key not in self._typed:
             data = raw_buffer.data.view(el.dtype)
             self._typed[key] = Buffer(raw_buffer.name, data, stored=True, initialized=False, core=owner)
-            self._typed[key].track()
+            self._typed[key].track(self.order.dtype)
             self._place(owner, el, self._typed[key])
         return Pointer(self._typed[key], address)
 
@@ -265,14 +279,43 @@ class Session:
         key = (op, self.core)
         count = self._rounds.get(key, 0)
         self._rounds[key] = count + 1
-        if partial is not None:
-            self.published[op, count, self.core] = partial
+        if partial is not None and not self.compat:
+            assert isinstance(self.order, Clocks)
+            self.published[op, count, self.core] = Partial(partial, self.order.publish(self.core))
         return count
 
-    def settle(self) -> None:
-        """A collective has completed: what came before it is ordered before what follows."""
-        for buffer in (*self.buffers, *(b for _, b in self._global), *self._typed.values()):
-            buffer.settle()
+    def take(self, op: InterTileProduceOp, turn: int, core: int, producers: Sequence[int]) -> list[Partial]:
+        """The partials of a round that a core depends on; empty while some are missing.
+
+        A partial goes when the last core that depends on it has taken it, which is told where every core
+        passes produce and reduce equally often: both are in one block.
+        """
+        found = [self.published.get((op, turn, p)) for p in producers]
+        held = [partial for partial in found if partial is not None]
+        if len(held) < len(found):
+            return []
+        uses = [use.operation for use in op.future.uses]
+        if all(use.parent is op.parent for use in uses):
+            for producer, partial in zip(producers, held, strict=True):
+                partial.taken += 1
+                if partial.taken == self._takers(op, producer):
+                    del self.published[op, turn, producer]
+        if held:
+            assert isinstance(self.order, Clocks)
+            self.order.deliver(core, [partial.seen for partial in held])
+        return held
+
+    def _takers(self, op: InterTileProduceOp, producer: int) -> int:
+        """How many consumers depend on a producer, each reduce of the future counting for itself."""
+        if (op, producer) not in self._wanted:
+            self._wanted[op, producer] = sum(
+                producer in needed
+                for use in op.future.uses
+                if isinstance(use.operation, InterTileReduceOp)
+                and use.operation.producer_dependency_per_consumer is not None
+                for needed in self.dependencies(use.operation, op).values()
+            )
+        return self._wanted[op, producer]
 
     def coordinates(self, core: int) -> tuple[int, int, int]:
         """Grid coordinates of a linear core id, x fastest."""

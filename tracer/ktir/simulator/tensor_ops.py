@@ -60,6 +60,20 @@ def _ceil_div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return quotient + (a - quotient * b != 0).astype(quotient.dtype)
 
 
+def _ceil_div_signed(a: Tensor, b: Tensor) -> Tensor:
+    # Without the negative of `a`, which the lowest integer does not have.
+    quotient = torch.div(a, _nonzero(b), rounding_mode="trunc")
+    rest = torch.fmod(a, b)
+    return quotient + ((rest != 0) & ((rest < 0) == (b < 0))).to(a.dtype)
+
+
+def _remainder(a: Tensor, b: Tensor) -> Tensor:
+    # torch.fmod is NaN where the quotient overflows; NumPy's is exact. Every narrower float is a float64.
+    with np.errstate(invalid="ignore"):
+        out = np.fmod(a.to(torch.float64).numpy(), b.to(torch.float64).numpy())
+    return torch.from_numpy(np.asarray(out)).to(a.dtype)
+
+
 def _unsigned_div(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> TileFunction:
     apply = _through_unsigned(function)
     return lambda a, b: apply(a, _nonzero(b))
@@ -72,7 +86,7 @@ INTEGER: dict[str, TileFunction] = {
     "divsi": lambda a, b: torch.div(a, _nonzero(b), rounding_mode="trunc"),
     "remsi": lambda a, b: torch.fmod(a, _nonzero(b)),
     "floordivsi": lambda a, b: torch.div(a, _nonzero(b), rounding_mode="floor"),
-    "ceildivsi": lambda a, b: -torch.div(-a, _nonzero(b), rounding_mode="floor"),
+    "ceildivsi": _ceil_div_signed,
     "andi": torch.bitwise_and,
     "ori": torch.bitwise_or,
     "xori": torch.bitwise_xor,
@@ -101,7 +115,7 @@ _FLOAT: dict[str, TileFunction] = {
     "subf": torch.sub,
     "mulf": torch.mul,
     "divf": torch.div,
-    "remf": torch.fmod,
+    "remf": _remainder,
     "maximumf": torch.maximum,
     "minimumf": torch.minimum,
     "maxnumf": torch.fmax,
@@ -213,6 +227,8 @@ def _cast(name: str, source: Element, target: Element) -> TileFunction | None:
             return (lambda a: (a & 1).bool()) if target.bits == 1 else (lambda a: a.to(dtype))
         case "sitofp":
             return (lambda a: -(a.to(dtype))) if source.bits == 1 else (lambda a: a.to(dtype))
+        case "index_castui" if target.bits == 1:
+            return lambda a: (a & 1).bool()
         case "extui" | "index_castui" | "uitofp":
             return lambda a: _unsigned_to(a, source, target)
         case "fptosi" | "fptoui":
