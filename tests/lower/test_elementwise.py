@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tracer.ktir.simulator import Module
+from tracer.lower.errors import PaddedReductionError
 from tracer.lower.lowering import lower_source
 
 SOURCE = """@triton.jit
@@ -25,6 +26,7 @@ TYPES = {
     torch.bfloat16: "*bf16",
     torch.float32: "*fp32",
     torch.float64: "*fp64",
+    torch.uint8: "*u8",
     torch.int8: "*i8",
     torch.int16: "*i16",
     torch.int32: "*i32",
@@ -146,6 +148,48 @@ def test_nan_is_kept_or_dropped_as_the_source_says():
     dropped = apply("tl.maximum(x, y)", x, y, torch.float32)
     assert kept[2, 3].isnan()
     assert dropped[2, 3] == y[2, 3]
+
+
+def test_a_hypotenuse_neither_overflows_nor_vanishes():
+    x = torch.zeros(5, 7)
+    y = torch.zeros(5, 7)
+    pairs = [(3e30, 4e30), (-3e-30, 4e-30), (0.0, 0.0), (0.0, -2.0), (torch.inf, torch.nan), (1.0, torch.nan)]
+    for lane, (a, b) in enumerate(pairs):
+        x[0, lane], y[0, lane] = a, b
+    found = apply("libdevice.hypot(x, y)", x, y, torch.float32)
+    expected = torch.tensor([5e30, 5e-30, 0.0, 2.0, torch.inf, torch.nan])
+    torch.testing.assert_close(found[0, :6], expected, rtol=1e-6, atol=0, equal_nan=True)
+
+
+UNSIGNED = [
+    ("tl.max({0}, axis=1)", lambda x: x.amax(1)),
+    ("tl.min({1}, axis=1)", lambda x: x.amin(1)),
+    ("tl.argmax({0}, axis=1)", lambda x: x.argmax(1)),
+    ("tl.argmin({1}, axis=1)", lambda x: x.argmin(1)),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), UNSIGNED, ids=[value for value, _ in UNSIGNED])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+def test_extremes_of_narrow_integers_over_masked_padding(
+    value: str, expected: Callable[[Tensor], Tensor], dtype: torch.dtype
+):
+    limits = torch.iinfo(dtype)
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randint(limits.min, limits.max + 1, (5, 7), generator=generator).to(dtype)
+    inside = "tl.where((tl.arange(0, 16) < 7)[None, :], x, {})"
+    text = value.format(inside.format(limits.min), inside.format(limits.max))
+    spread = f"tl.broadcast_to({text}.to(tl.int32)[:, None], [8, 16])"
+    found = apply(spread, x, torch.zeros_like(x), torch.int32)
+    assert torch.equal(found, expected(x).to(torch.int32)[:, None].expand(5, 7))
+
+
+def test_extremes_over_padding_that_may_win_are_refused():
+    x = torch.ones(5, 7, dtype=torch.int8)
+    for name in ("max", "argmax"):
+        text = f"tl.broadcast_to(tl.{name}(x, axis=1).to(tl.int32)[:, None], [8, 16])"
+        with pytest.raises(PaddedReductionError, match=name):
+            apply(text, x, x, torch.int32)
 
 
 def test_the_public_profile_has_no_exp2():

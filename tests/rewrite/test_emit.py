@@ -218,6 +218,14 @@ def test_an_axis_is_clamped_only_where_it_leaves_the_buffer(source_of: Callable)
     assert "in0_low" not in behind
 
 
+def test_a_loop_keeps_the_dtype_that_triton_widens(rewritten: Callable):
+    x = torch.randint(-128, -3, (3, 300_001), generator=torch.Generator().manual_seed(5)).to(torch.int8)
+    [kernel] = rewritten(lambda x: x.amax(-1), x.expand(3, -1))
+    assert "for r0 in tl.range" in kernel.source
+    found = Module.parse(lower(kernel).text).function(kernel.name).run([x, torch.zeros(3, dtype=torch.int8)])
+    assert torch.equal(found.outputs[-1], x.amax(-1))
+
+
 def flat(name: str) -> tuple[Callable[..., object], ...]:
     function, tensors = CASES[name]
     return (function, *tensors)  # type: ignore[arg-type]

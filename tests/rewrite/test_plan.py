@@ -20,6 +20,7 @@ from tracer.rewrite.contract import axes_of, contraction
 from tracer.rewrite.errors import NoPlan, SteppedReduction
 from tracer.rewrite.ir import Compute, Kernel, Load, Reduce, Scan, Statement, Store
 from tracer.rewrite.plan import Tiling, plan, power_of_two_at_least
+from tracer.rewrite.types import BYTES
 from tracer.target import SPYRE, SpyreTarget
 
 
@@ -64,8 +65,20 @@ def matmul(axes: tuple[Axis, ...]) -> tuple[Statement, ...]:
     )
 
 
+def named_bytes(tiling: Tiling, kernel: Kernel, axes: tuple[Axis, ...]) -> int:
+    """Most bytes of one statement's operands and result, which in these kernels are all that is alive."""
+    varies = axes_of(kernel, axes)
+    size = {
+        s.name: math.prod(min(tiling.blocks[a], a.extent) for a in varies[s.name]) * BYTES[s.dtype]
+        for s in kernel.body
+        if not isinstance(s, Store)
+    }
+    return max(sum(size[str(name)] for name in {s.name, *s.operands} if name) for s in kernel.body)
+
+
 def assert_legal(tiling: Tiling, kernel: Kernel, axes: tuple[Axis, ...]) -> None:
     assert tiling.lx_bytes <= SPYRE.lx_bytes
+    assert named_bytes(tiling, kernel, axes) <= SPYRE.lx_bytes // 2  # the other half is for the next tile
     assert tiling.tiles == math.prod(-(-a.extent // tiling.blocks[a]) for a in axes if not a.reduced)
     for axis, block in tiling.blocks.items():
         assert block == power_of_two_at_least(block)

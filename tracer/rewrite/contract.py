@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tracer.rewrite.axes import Axis
-from tracer.rewrite.ir import Compute, Index, Kernel, Load, Operand, Reduce, Statement, Store
+from tracer.rewrite.ir import Compute, Index, Kernel, Load, Operand, Reduce, Scan, Statement, Store
 from tracer.rewrite.simplify import WIDENS
 
 
@@ -29,6 +29,8 @@ def axes_of(kernel: Kernel, axes: tuple[Axis, ...]) -> dict[str, frozenset[Axis]
             varies |= {by_name[s.name] for s in statement.index.free_symbols if s.name in by_name}
         if isinstance(statement, Reduce):
             varies -= reduced
+        if isinstance(statement, Scan):
+            varies |= reduced
         if statement.name:
             found[statement.name] = frozenset(varies)
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tracer.capture.kernel import Buffer, CapturedKernel, CapturedOp
 from tracer.rewrite.access import Access, accesses_of, forced_single
 from tracer.rewrite.axes import Axis, lift_opaque, refine
+from tracer.rewrite.clamp import clamp_sums
 from tracer.rewrite.contract import axes_of, form_contractions
 from tracer.rewrite.emit import Tiles, cut_of, region_comment, region_lines
 from tracer.rewrite.extents import name_extents
@@ -132,7 +133,7 @@ def _region(
     target: SpyreTarget,
     blocks: dict[str, int] | None,
 ) -> _Region:
-    kernel = lift_opaque(kernel)
+    kernel = clamp_sums(lift_opaque(kernel), axes, numel)
     varies = axes_of(kernel, axes)
     accesses = accesses_of(kernel, axes, memory, numel)
     single = forced_single(accesses, kernel, varies)

@@ -23,11 +23,13 @@ from tracer.lower.edit import splat_value
 class Combiner:
     """`name` is an `arith` op, or `argmax`/`argmin` (value and index; lowest index wins a tie).
 
-    `nan_wins`: of an arg-reduction, whether NaN beats every number.
+    Of an arg-reduction, `nan_wins` says whether NaN beats every number, and `best` is the `arith` op that
+    finds the value.
     """
 
     name: str
     nan_wins: bool = False
+    best: str = ""
 
 
 def recognise(block: Block) -> Combiner | None:
@@ -48,15 +50,25 @@ def recognise(block: Block) -> Combiner | None:
     if len(kinds) == 4:
         pairs = list(itertools.product(_samples(kinds[0]), (0, 3, 7)))
         points = [(*p, *q) for p in pairs for q in pairs if p[1] != q[1]]
+        if not isinstance(kinds[0], AnyFloat):
+            for name, unsigned in itertools.product(("argmax", "argmin"), (False, True)):
+                if _agrees(block, points, _arg(name, False, _bits if unsigned else int)):
+                    return Combiner(name, best=f"arith.{name[3:]}{'ui' if unsigned else 'si'}")
+            return None
         for name, nan_wins in itertools.product(("argmax", "argmin"), (True, False)):
-            usable = (
-                points
-                if nan_wins
-                else [p for p in points if not any(isinstance(v, float) and math.isnan(v) for v in p)]
-            )
+            usable = points if nan_wins else [p for p in points if not any(map(_is_nan, p))]
             if _agrees(block, usable, _arg(name, nan_wins)):
-                return Combiner(name, nan_wins and isinstance(kinds[0], AnyFloat))
+                return Combiner(name, nan_wins, f"arith.{name[3:]}{'imumf' if nan_wins else 'numf'}")
     return None
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _bits(number: Any) -> int:
+    """The key of unsigned order: a negative number comes after all others."""
+    return int(number) % (1 << 64)
 
 
 def _samples(kind: object) -> list[Any]:
@@ -84,15 +96,19 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "arith.mulf": lambda a, b: a * b,
     "arith.maxsi": max,
     "arith.minsi": min,
+    "arith.maxui": lambda a, b: max(a, b, key=_bits),
+    "arith.minui": lambda a, b: min(a, b, key=_bits),
 }
 
 
-def _arg(name: str, nan_wins: bool) -> Callable[..., tuple[Any, Any]]:
+def _arg(
+    name: str, nan_wins: bool, order: Callable[[Any], Any] = lambda value: value
+) -> Callable[..., tuple[Any, Any]]:
     sign = 1 if name == "argmax" else -1
 
     def combine(a: Any, i: int, b: Any, j: int) -> tuple[Any, Any]:
         def key(value: Any, index: int) -> tuple[Any, int]:
-            return (math.inf if value != value and nan_wins else sign * value, -index)
+            return (math.inf if value != value and nan_wins else sign * order(value), -index)
 
         first, second = key(a, i), key(b, j)
         if nan_wins and (a != a) != (b != b):
@@ -141,12 +157,12 @@ def _step(op: Operation, operands: list[Any]) -> Any:
     return function(*operands) if function else None
 
 
-def compare(op: CmpfOp | CmpiOp, a: Any, b: Any) -> int | None:
-    """The comparison of two numbers; None for unsigned order, which the signed values do not tell."""
+def compare(op: CmpfOp | CmpiOp, a: Any, b: Any) -> int:
+    """The comparison of two numbers."""
     word = op.word
     if isinstance(op, CmpiOp):
-        if word[0] == "u" and min(a, b) < 0:
-            return None
+        if word[0] == "u":
+            a, b = _bits(a), _bits(b)
         return int(_RELATION[word if len(word) == 2 else word[1:]](a, b))
     unordered = a != a or b != b
     if word in ("ord", "uno"):

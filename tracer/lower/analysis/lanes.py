@@ -84,14 +84,14 @@ class LaneBounds:
 
     def _arithmetic(self, op: Operation) -> Interval | None:
         parts = [self.of(o) for o in op.operands]
+        if op.name in ("arith.extui", "arith.extsi"):
+            return _extended(parts[0], op.operands[0], signed=op.name == "arith.extsi")
         known = [p for p in parts if p is not None]
         if not known or len(known) != len(parts):
             return None
         a, b = known[0], known[-1]
         match op.name:
-            case "arith.extsi" | "arith.trunci":
-                return a
-            case "arith.extui":
+            case "arith.trunci":
                 return a
             case "arith.addi":
                 return Interval(a.low + b.low, a.high + b.high)
@@ -135,6 +135,20 @@ def _listed(op: arith.ConstantOp, value: SSAValue) -> Interval | None:
 def _uniform(low: int, high: int, value: SSAValue) -> Interval:
     shape = (1,) * len(shape_of(value))
     return Interval(np.full(shape, low), np.full(shape, high))
+
+
+def _extended(found: Interval | None, source: SSAValue, signed: bool) -> Interval | None:
+    """A widened number; where nothing better is known, any number of the narrow width."""
+    kind = element_type(source.type)
+    assert isinstance(kind, IntegerType)
+    half = 1 << (kind.width.data - 1)
+    if found is not None and half == 1:
+        return Interval(-found.high, -found.low) if signed else found
+    if found is not None and (signed or (found.low >= 0).all()):
+        return found
+    if half > 1 << 31:
+        return None
+    return _uniform(-half if signed else 0, half - 1 if signed else 2 * half - 1, source)
 
 
 def _comparison(word: str, a: Interval, b: Interval) -> Interval | None:

@@ -31,10 +31,11 @@ from tracer.lower.tt_ops import (
     TransOp,
 )
 
-_PASS_THROUGH = ("arith.extf", "arith.truncf", "arith.extsi", "arith.extui", "arith.trunci", "tt.fp_to_fp",
-                 "arith.sitofp", "arith.uitofp", "arith.fptosi")  # fmt: skip
+_PASS_THROUGH = ("arith.extf", "arith.truncf", "arith.extsi", "tt.fp_to_fp", "arith.sitofp")
+_UNSIGNED_SOURCE = ("arith.extui", "arith.uitofp")
 _UNARY: dict[str, Callable[[float], Number]] = {
     "arith.negf": lambda a: -a,
+    "arith.fptosi": lambda a: math.trunc(a) if math.isfinite(a) else math.nan,
     "math.absf": abs,
     "math.absi": abs,
     "math.exp": lambda a: math.exp(a) if a < 700 else math.inf,
@@ -120,8 +121,9 @@ class Padding:
                 return self.value(op.c, root) if zero else None
             case ScanOp():
                 return None
-        if op.name in _PASS_THROUGH:
-            return self.value(op.operands[0], root)
+        if op.name in (*_PASS_THROUGH, *_UNSIGNED_SOURCE, "arith.trunci"):
+            found = self.value(op.operands[0], root)
+            return found if found is None else _converted(op, found)
         truth = self._truth(value, root)
         if truth is not None:
             return int(truth)
@@ -194,6 +196,17 @@ class Padding:
     def kept(self, value: SSAValue, interval: Interval) -> Interval:
         """The part of an interval in the lanes that stay."""
         return _cut(interval, shape_of(value), lambda i: (0, self.extent(value, i)))
+
+
+def _converted(op: Operation, number: Number) -> Number:
+    """A number after a conversion; integers are signed, as constants are, but for truth values."""
+    source, target = (element_type(v.type) for v in (op.operands[0], op.results[0]))
+    if op.name in _UNSIGNED_SOURCE and isinstance(source, IntegerType):
+        return int(number) % (1 << source.width.data)
+    if op.name == "arith.trunci" and isinstance(target, IntegerType):
+        half = 1 << (target.width.data - 1)
+        return int(number) % 2 if half == 1 else (int(number) + half) % (2 * half) - half
+    return -number if op.name in ("arith.extsi", "arith.sitofp") and source == IntegerType(1) else number
 
 
 def _cut(

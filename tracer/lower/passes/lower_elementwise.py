@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tracer.ktir.arith_ops import CASTS
+from tracer.ktir.arith_ops import CASTS, CmpfOp, SelectOp
 from tracer.ktir.extra_ops import RemfOp
 from tracer.lower.build import cast
 from tracer.lower.edit import Emitter, element_type, operations, shape_of, splat_constant, with_shape
@@ -154,10 +154,26 @@ def _mulhi(op: MulhiUIOp, emitter: Emitter) -> None:
     )
 
 
+def _hypot(emitter: Emitter, x: SSAValue, y: SSAValue) -> SSAValue:
+    """big sqrt(1 + (small / big)^2), whose square neither overflows nor vanishes; infinite if either is."""
+    a, b = (emitter.emit(math.AbsFOp(v)) for v in (x, y))
+    big, small = emitter.emit(arith.MaxnumfOp(a, b)), emitter.emit(arith.MinimumfOp(a, b))
+    zero, one, infinite = (_constant(emitter, c, x) for c in (0.0, 1.0, python_math.inf))
+    divisor = emitter.emit(SelectOp(emitter.emit(CmpfOp(big, zero, "oeq")), one, big))
+    ratio = emitter.emit(arith.DivfOp(small, divisor))
+    square = emitter.emit(arith.MulfOp(ratio, ratio))
+    root = emitter.emit(math.SqrtOp(emitter.emit(arith.AddfOp(one, square))))
+    length = emitter.emit(arith.MulfOp(big, root))
+    return emitter.emit(SelectOp(emitter.emit(CmpfOp(big, infinite, "oeq")), big, length))
+
+
 def _extern(op: ExternElementwiseOp, emitter: Emitter) -> None:
     symbol = op.attributes["symbol"]
     assert isinstance(symbol, StringAttr)
     name = symbol.data.removeprefix("__nv_")
+    if name.removesuffix("f") == "hypot":
+        emitter.replace([_hypot(emitter, *op.sources)])
+        return
     # CUDA's library names the f32 variant of `tanh` `tanhf`.
     known = _LIBRARY.get(name) or _LIBRARY.get(name.removesuffix("f"))
     if known is not None:

@@ -89,14 +89,10 @@ def _argument(op: ReduceOp, combiner: Combiner) -> None:
     if combiner.name not in ("argmax", "argmin") or not isinstance(index_kind, IntegerType):
         return
     emitter = Emitter(op)
-    axis, greatest = integer(op.axis), combiner.name == "argmax"
-    if isinstance(kind, AnyFloat):
-        name = f"arith.{'max' if greatest else 'min'}{'imumf' if combiner.nan_wins else 'numf'}"
-    else:
-        name = f"arith.{'max' if greatest else 'min'}si"
-    start = identity(name, kind)
+    axis = integer(op.axis)
+    start = identity(combiner.best, kind)
     assert start is not None
-    best = _along(emitter, values, axis, ARITH[name], start)
+    best = _along(emitter, values, axis, ARITH[combiner.best], start)
     spread = _spread(emitter, best, values, axis)
     if isinstance(kind, AnyFloat):
         hit = emitter.emit(CmpfOp(values, spread, "oeq"), "hit")

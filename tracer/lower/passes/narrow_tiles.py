@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, TensorType, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.arith_ops import SelectOp
@@ -129,7 +129,7 @@ def _check(op: Operation, plan: _Extents, padding: Padding, job: Job) -> None:
             root = plan.narrowed(source, axis)
             if root is None:
                 continue
-            wanted = _identity(name, source)
+            wanted = identity(combiner.best or name if combiner else name, element_type(source.type))
             found = padding.value(source, root)
             if not _harmless(name, wanted, found, source, padding):
                 raise PaddedReductionError(
@@ -160,18 +160,6 @@ def _harmless(
     if name in ("arith.maxsi", "arith.maxui"):
         return bool((low >= found).all())
     return name in ("arith.minsi", "arith.minui") and bool((high <= found).all())
-
-
-def _identity(name: str, source: SSAValue) -> float | None:
-    kind = element_type(source.type)
-    if name in ("argmax", "argmin"):
-        floating = not isinstance(kind, IntegerType)
-        name = (
-            {"argmax": "arith.maxnumf", "argmin": "arith.minnumf"}[name]
-            if floating
-            else f"arith.{name[3:]}si"
-        )
-    return identity(name, kind)
 
 
 def _mask_truth(op: SelectOp, padding: Padding) -> bool | None:

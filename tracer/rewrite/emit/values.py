@@ -12,7 +12,7 @@ from tracer.rewrite.emit.tiles import Tiles, identity_of, literal
 from tracer.rewrite.functions import OPS, REDUCTIONS, SCANS
 from tracer.rewrite.ir import Compute, Const, FloorDiv, Index, Load, Modulo, Operand, Reduce, Scan
 from tracer.rewrite.signature import size_name
-from tracer.rewrite.types import is_float
+from tracer.rewrite.types import BYTES, is_float
 
 
 def compute_text(tiles: Tiles, statement: Compute) -> str:
@@ -65,7 +65,15 @@ def _squares_deviation(tiles: Tiles, operand: Operand) -> bool:
 
 
 def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
-    """A reduction of the tile at hand over all reduced axes; padding that matters is masked."""
+    """A reduction of the tile at hand over all reduced axes, in the reduction's dtype."""
+    text = _reduced(tiles, reduction)
+    # Triton widens what has less than 32 bits before it reduces it.
+    widened = BYTES[reduction.dtype] < BYTES["int32"] and reduction.dtype != "int1"
+    return f"{text}.to(tl.{reduction.dtype})" if widened else text
+
+
+def _reduced(tiles: Tiles, reduction: Reduce) -> str:
+    """The reduction itself; padding that matters is masked."""
     arg = reduction.args[0]
     axes = tiles.varies[arg] if isinstance(arg, str) else frozenset()
     have = tiles.tile(axes | set(tiles.reduced))
@@ -96,9 +104,13 @@ def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
 
 def scan_text(tiles: Tiles, scan: Scan) -> str:
     """An inclusive scan along the one reduced axis."""
-    source = scan.args[0]
+    source, axis = scan.args[0], tiles.reduced[0]
     assert isinstance(source, str)
-    return SCANS[scan.kind].format(source, axis=tiles.tile_of(source).index(tiles.reduced[0]))
+    have = tiles.tile(tiles.varies[source] | {axis})
+    text = tiles.text(source, have)
+    if axis not in tiles.varies[source]:
+        text = f"tl.broadcast_to({text}, {tiles.shape(have)})"
+    return SCANS[scan.kind].format(text, axis=have.index(axis))
 
 
 def index_text(tiles: Tiles, statement: Index) -> str:
