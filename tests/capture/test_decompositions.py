@@ -35,7 +35,7 @@ def indices(*shape: int, high: int, seed: int = 1) -> torch.Tensor:
 
 def check(op: Any, *args: Any, **kwargs: Any) -> None:
     """The decomposition of `op` gives what `op` gives: shapes, dtypes and values."""
-    found = tree_leaves(decompositions.OURS[op](*args, **kwargs))
+    found = tree_leaves((decompositions.OURS | decompositions.BEFORE)[op](*args, **kwargs))
     assert found[0] is not NotImplemented
     for got, want in zip(found, tree_leaves(op(*args, **kwargs)), strict=True):
         torch.testing.assert_close(got, want, equal_nan=True)
@@ -230,6 +230,29 @@ def test_large_padded_windows(kernel: int, stride: int, padding: int, ceil_mode:
     for extent in (16, 17, 20):
         sides = ([kernel], [stride], [padding], [1], ceil_mode)
         check(aten.max_pool2d_with_indices.default, floats(1, 2, extent, 20), *sides)
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("count_include_pad", [False, True])
+@pytest.mark.parametrize("divisor", [None, 5])
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(9, 1, 4), (7, 3, 2), (6, 4, 3), (6, 2, 0)])
+def test_averages_of_large_windows(
+    kernel: int, stride: int, padding: int, divisor: int | None, count_include_pad: bool, ceil_mode: bool
+) -> None:
+    for extent in (16, 17, 20):
+        sides = ([kernel], [stride], [padding], ceil_mode, count_include_pad, divisor)
+        check(aten.avg_pool2d.default, floats(1, 2, extent, 20), *sides)
+
+
+def test_averages_of_other_ranks_and_sides() -> None:
+    check(aten.avg_pool2d.default, floats(2, 16, 20), [9, 7], [], [1, 3])
+    for options in ((False, True), (True, False)):
+        check(aten.avg_pool3d.default, floats(1, 2, 7, 8, 9), [3, 4, 5], [2], [1], *options)
+    # Half types are summed in float32 and rounded once.
+    ones = torch.ones(1, 1, 70, 70, dtype=torch.float16)
+    assert float(decompositions.OURS[aten.avg_pool2d.default](ones, [64])) == 1
+    # Inductor writes small windows out itself.
+    assert decompositions.OURS[aten.avg_pool2d.default](floats(1, 2, 9, 9), [5]) is NotImplemented
 
 
 def test_composite_ops_run_as_their_parts() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 
 from tracer.models.number import number
 from tracer.models.op_call import OpCall, TensorRef
@@ -207,3 +207,29 @@ def test_a_copy_between_overlapping_parts_is_refused() -> None:
     assert copy.kind == "compute"
     assert copy.refusal is not None
     assert copy.refusal.code == "HV111"
+
+
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [
+        (lambda x: torch.bincount(x, minlength=8), "torch.bincount"),
+        (lambda x: x[x > 0], "torch.Tensor.__getitem__"),
+        (lambda x: torch.nonzero(x), "torch.nonzero"),
+    ],
+)
+def test_a_call_whose_shape_is_unknown_is_recorded_before_the_trace_ends(run: Callable, name: str) -> None:
+    mode = FakeTensorMode()
+    recorder = Recorder(Values(mode))
+    with mode:
+        x = torch.empty(30, dtype=torch.int64)
+        with recorder, pytest.raises(DynamicOutputShapeException):
+            run(x)
+    op = recorder.ops[-1]
+    assert (op.call.name, op.kind, op.call.tensors[0].shape) == (name, "compute", (30,))
+    assert op.refusal is not None
+    assert op.refusal.code == "HV115"
+
+
+def test_a_shape_that_follows_from_known_values_is_no_refusal() -> None:
+    ops = record(lambda: torch.bincount(torch.arange(5), minlength=8))
+    assert [(op.call.name, op.refusal) for op in ops] == [("torch.arange", None), ("torch.bincount", None)]

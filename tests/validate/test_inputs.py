@@ -104,3 +104,36 @@ def test_a_scale_multiplies_exactly():
 
     assert torch.equal(made(scale=2.0**-7) * 2**7, made())
     assert float(made(scale=2.0**-7).abs().max()) < 2.0**-6
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [(torch.float16, 6000), (torch.bfloat16, 700), (torch.int64, 60)])
+def test_distinct_values_differ_along_every_dim(dtype, rows):
+    x = make((3, rows, 5), (rows * 5, 5, 1), dtype, distinct=True)
+    for dim in range(3):
+        lines = x.movedim(dim, -1).reshape(-1, x.shape[dim]).tolist()
+        assert all(len(set(line)) == len(line) for line in lines)
+    if dtype.is_floating_point:
+        assert float(x.abs().min()) >= 0.25
+        assert float(x.abs().max()) < 2
+        assert 0.4 < float((x > 0).float().mean()) < 0.6
+        assert bool((make((700,), (1,), dtype, distinct=True, positive=True) > 0).all())
+    assert torch.equal(x, make((3, rows, 5), (rows * 5, 5, 1), dtype, distinct=True))
+
+
+def test_more_values_than_the_dtype_has_repeat():
+    x = make((7000,), (1,), torch.float16, distinct=True)
+    assert x.unique().numel() == 6143
+    assert torch.equal(x[6143:], x[: 7000 - 6143])
+    assert make((6000,), (1,), torch.float16).unique().numel() < 6000
+
+
+def test_ordered_values_ascend_along_the_last_dim():
+    for dtype in (torch.float32, torch.float16, torch.int64):
+        x = make((3, 4, 20), (80, 20, 1), dtype, ordered=True)
+        assert bool((x.diff(dim=-1) >= 0).all())
+        assert bool((x.diff(dim=-1) > 0).any())
+        assert not bool((make((3, 4, 20), (80, 20, 1), dtype).diff(dim=-1) >= 0).all())
+    # Rows that are one row in memory, and columns.
+    assert bool((make((3, 20), (0, 1), torch.float32, ordered=True).diff(dim=-1) >= 0).all())
+    assert bool((make((3, 20), (1, 3), torch.float32, ordered=True).diff(dim=-1) >= 0).all())
+    assert make((20,), (1,), torch.int64, high=20, distinct=True, ordered=True).tolist() == list(range(20))

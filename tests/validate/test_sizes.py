@@ -5,7 +5,7 @@ import pytest
 from tracer.models.op_call import TensorSpec
 from tracer.validate.call_text import parse_identity
 from tracer.validate.scaling import canonical
-from tracer.validate.sizes import proportional, rescaled, scalings
+from tracer.validate.sizes import AxisRange, _ratios, proportional, rescaled, scalings
 from tracer.validate.stage import Stage
 
 
@@ -107,3 +107,46 @@ def test_proportional_sizes_keep_what_divides_what():
 
 def test_sizes_that_no_quarter_divides_have_no_proportional_ones():
     assert not list(proportional(parse_identity("torch.neg($0); $0=torch.float16[3, 2]:[2, 1]+0")))
+
+
+def test_extents_that_are_looped_over_one_by_one_keep_their_ratios():
+    call = parse_identity(
+        "torch.nn.functional.interpolate($0, mode='bilinear', size=(24, 20));"
+        " $0=torch.float16[1, 3, 12, 12]:[432, 144, 12, 1]+0"
+    )
+    stages = [stage({"x0": 3, "x1": 24, "x2": 20}, {"x0": 4})]
+    found = [(sizes, other) for sizes, other in scalings(call, stages)][:6]
+    ratios = [(s, o) for s, o in found if s[12] * 2 == s[24] and s[12] * 5 == s[20] * 3]
+    assert [s[12] for s, _ in ratios] == [3, 6]
+    sizes, other = ratios[0]
+    # The channels are still a ragged tile or two, and the argument follows.
+    assert sizes[3] % 4
+    assert sizes[3] > 4
+    assert other.tensors[0].shape == (1, sizes[3], 3, 3)
+    assert dict(other.kwargs)["size"] == (6, 5)
+
+
+@pytest.mark.parametrize(
+    ("values", "factors"),
+    [
+        ([3, 12, 20, 24], [3, 6]),
+        ([3, 12, 18, 20], [6]),
+        # No common divisor, one extent alone, or one that a block holds.
+        ([12, 13, 24, 25], []),
+        ([3, 12], []),
+        ([24, 64], []),
+    ],
+)
+def test_ratios_need_a_common_divisor_of_extents_that_no_block_holds(values, factors):
+    axes = [AxisRange(24, 1, reduced=False), AxisRange(64, 16, reduced=False)]
+    assert [kept[12] for kept in _ratios(values, axes, 1)] == factors
+
+
+def test_extents_that_one_block_reduces_together_still_fit_it():
+    call = parse_identity("torch._is_all_true($0); $0=torch.bool[3, 7]:[7, 1]+0")
+    sizes, _ = next(scalings(call, [stage({"r0": 21}, {"r0": 32})]))
+    assert set(sizes) == {3, 7}
+    assert 21 < sizes[3] * sizes[7] <= 32
+    looped = "for r0 in tl.range(0, r0_size, R0_BLOCK):"
+    sizes, _ = next(scalings(call, [stage({"r0": 21}, {"r0": 16})], source=looped))
+    assert sizes[3] * sizes[7] > 32

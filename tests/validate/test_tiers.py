@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from tracer.errors import HarvestError
-from tracer.validate import tiers
+from tracer.validate import scaling, tiers
 from tracer.validate.errors import (
     Disturbed,
     InterpreterFailed,
@@ -259,3 +261,17 @@ def test_public_simulator_says_what_it_cannot_run(make_folder):
 
     assert unsupported(make_folder(LE).problem) == "ktir_cpu takes no arguments of torch.bool"
     assert unsupported(make_folder(SILU).problem) == ""
+
+
+def test_a_size_whose_run_takes_long_is_passed_over(make_folder, monkeypatch):
+    identity = "torch.nn.functional.silu($0); $0=torch.float16[3, 700]:[700, 1]+0"
+    first = scaling.scale(make_folder(identity))
+    steps = scaling._steps(first)
+    monkeypatch.setattr(scaling, "STEPS", 0)
+    shortest = scaling.scale(make_folder(identity))
+    assert 0 < scaling._steps(shortest) <= steps
+    wide = dataclasses.replace(
+        first.problem.stages[0], args={**first.problem.stages[0].args, "x0_size": 10**6}
+    )
+    problem = dataclasses.replace(first.problem, stages=(wide,))
+    assert scaling._steps(dataclasses.replace(first, problem=problem)) > 100 * steps

@@ -217,3 +217,45 @@ def test_a_bound_that_overflows_allows_any_finite_value():
     expected = Expected("out", result, found)
     assert difference(expected, torch.tensor([1.0, 5.0], dtype=torch.float64)) == ""
     assert difference(expected, torch.tensor([1.0, math.nan], dtype=torch.float64))
+
+
+IN_PLACE = {
+    "transpose_": lambda x: x.transpose_(0, 1),
+    "t_": lambda x: x.t_(),
+    "swapaxes_": lambda x: x.swapaxes_(0, 1),
+    "unsqueeze_": lambda x: x.unsqueeze_(1),
+    "squeeze_": lambda x: x.unsqueeze_(1).squeeze_(),
+    "squeeze_ dim": lambda x: x.unsqueeze_(1).squeeze_(1),
+    "as_strided_": lambda x: x.as_strided_((3, 2), (1, 3)),
+    "detach_": lambda x: x.detach_(),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_bound_follows_a_view_that_changes_its_tensor_in_place(name: str):
+    mode = ErrorBounds()
+    with mode:
+        x = tensor(2, 3).double().exp()
+        before = mode.bound(x)
+        assert before is not None
+        IN_PLACE[name](x)
+        found = mode.bound(x)
+        after = mode.bound(x + x)
+    assert found is not None
+    assert torch.equal(found, IN_PLACE[name](before.clone()))
+    assert not mode.guessed
+    assert after is not None
+    assert after.shape == x.shape
+
+
+def test_products_of_tiles_that_are_rounded_before_they_cancel():
+    # Two tiles of K = 64, as the public simulator computes them: 64 * 1.001 rounded to float16, minus 64.
+    left = torch.cat([torch.full((1, 64), 1.001), torch.full((1, 64), -1.0)], 1).double()
+    right = torch.ones(128, 1, dtype=torch.float64)
+    rounded_products = float((left[:, :64] @ right[:64]).half() + (left[:, 64:] @ right[64:]).half())
+    result = left @ right
+    for products, within in ((0.0, False), (2.0**-11, True)):
+        mode = ErrorBounds(stored=2.0**-11, products=products)
+        with mode:
+            found = mode.bound(left @ right)
+        assert (abs(rounded_products - float(result)) <= float(found)) is within

@@ -14,7 +14,7 @@ from tracer.capture.bucketing import bucketize, searchsorted
 from tracer.capture.contraction import addmm, baddbmm, mm
 from tracer.capture.convolution import convolution
 from tracer.capture.distance import cdist, pdist
-from tracer.capture.pooling import max_pool2d
+from tracer.capture.pooling import avg_pool, max_pool2d
 from tracer.capture.prefix import cummax, cummin, cumprod, logcumsumexp
 from tracer.capture.scattering import index_add, index_put, index_reduce, scatter_add, scatter_reduce
 from tracer.capture.windows import col2im, im2col
@@ -36,10 +36,8 @@ def table() -> dict[Any, Callable[..., Any]]:
     unknown = {op: rule for op, rule in decomposition_table.items() if op not in lowerings}
     composite = {op: functools.partial(_composite, op) for op in _composites() if op not in lowerings}
     theirs: dict[Any, Callable[..., Any]] = {**composite, **unknown, **inductor}
-    return {
-        **theirs,
-        **{op: _first_of(rule, theirs[op]) if op in theirs else rule for op, rule in OURS.items()},
-    }
+    before = {op: _first_of(rule, theirs[op]) for op, rule in BEFORE.items()}
+    return {**theirs, **before, **OURS}
 
 
 def _first_of(rule: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,6 +66,11 @@ def _composites() -> Iterator[Any]:
 def _composite(op: Any, *args: Any, **kwargs: Any) -> Any:
     return op._op_dk(getattr(torch._C.DispatchKey, COMPOSITE), *args, **kwargs)
 
+
+BEFORE: dict[Any, Callable[..., Any]] = {
+    aten.max_pool2d_with_indices.default: max_pool2d,
+}
+"""Rules for some calls of an op; the others are decomposed by Inductor's own rule."""
 
 OURS: dict[Any, Callable[..., Any]] = {
     aten.mm.default: mm,
@@ -98,7 +101,8 @@ OURS: dict[Any, Callable[..., Any]] = {
     aten._embedding_bag_forward_only.default: embedding_bag,
     aten._cdist_forward.default: cdist,
     aten._pdist_forward.default: pdist,
-    aten.max_pool2d_with_indices.default: max_pool2d,
+    aten.avg_pool2d.default: functools.partial(avg_pool, 2),
+    aten.avg_pool3d.default: functools.partial(avg_pool, 3),
     aten.im2col.default: im2col,
     aten.col2im.default: col2im,
     aten.upsample_linear1d.default: interpolation.linear,
@@ -111,3 +115,4 @@ OURS: dict[Any, Callable[..., Any]] = {
     aten.upsample_nearest2d.default: interpolation.nearest,
     aten.upsample_nearest3d.default: interpolation.nearest,
 }
+"""Rules in place of others; what a rule does not take goes to Inductor's lowering as it is."""

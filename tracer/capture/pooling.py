@@ -1,4 +1,4 @@
-"""Pooling of padded windows: padding is a copy of its own, so that no window reaches outside of memory."""
+"""Pooling of large windows: padding is a copy of its own, so that no window reaches outside of memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from tracer.capture.windows import padded, positions
+from tracer.capture.contraction import accumulator
+from tracer.capture.windows import padded, positions, windows
 
 aten = torch.ops.aten
 
@@ -25,14 +26,11 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Any:
     """`aten.max_pool2d_with_indices` of a padded large window: values, and where they are in `h * w`."""
-    kernel, padding, dilation = (_pair(sides) for sides in (kernel, padding, dilation))
+    kernel, padding, dilation = (_each(sides, 2) for sides in (kernel, padding, dilation))
     if math.prod(kernel) <= MAX_TAPS or not any(padding) or not data.is_floating_point():
         return NotImplemented
-    stride = _pair(stride) if stride else kernel
-    widths = [
-        (padding[axis], _after(extent, kernel[axis], stride[axis], padding[axis], dilation[axis], ceil_mode))
-        for axis, extent in enumerate(data.shape[-2:])
-    ]
+    stride = _each(stride, 2) if stride else kernel
+    widths = _widths(data.shape[-2:], kernel, stride, padding, dilation, ceil_mode)
     whole = padded(data, widths, float("-inf"))
     # A view with strides is one of memory: the copy is not computed again in every window.
     whole = whole.as_strided(whole.shape, whole.stride())
@@ -42,8 +40,65 @@ def max_pool2d(
     return found, (places // wide - top) * data.shape[-1] + places % wide - left
 
 
-def _pair(sides: Sequence[int]) -> list[int]:
-    return list(sides) * 2 if len(sides) == 1 else list(sides)
+def avg_pool(
+    rank: int,
+    data: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """`aten.avg_pool2d` and `aten.avg_pool3d` of a large window over the last `rank` dims: its sum, divided.
+
+    The divisor is `divisor_override`, or how many elements of the window lie inside of the data and, with
+    `count_include_pad`, its padding: a last window that only `ceil_mode` allows may reach beyond both.
+    """
+    kernel, padding = _each(kernel, rank), _each(padding, rank)
+    if math.prod(kernel) <= MAX_TAPS or not data.is_floating_point():
+        return NotImplemented
+    if data.dim() == rank + 1:
+        whole = avg_pool(
+            rank, data[None], kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+        return whole.squeeze(0)
+    stride = _each(stride, rank) if stride else kernel
+    ones = [1] * rank
+    extents = data.shape[-rank:]
+    widths = _widths(extents, kernel, stride, padding, ones, ceil_mode)
+    cut = windows(padded(data, widths), kernel, stride, ones)
+    total = cut.sum(tuple(range(-rank, 0)), dtype=accumulator(data.dtype))
+    divisor: Any = divisor_override or math.prod(kernel)
+    reaches = [pads != (pad, pad) for pads, pad in zip(widths, padding, strict=True)]
+    if divisor_override is None and (any(reaches) or (any(padding) and not count_include_pad)):
+        counts = []
+        for axis, count in enumerate(total.shape[-rank:]):
+            # From the start of the padding on.
+            margin = 0 if count_include_pad else padding[axis]
+            first = torch.arange(count, device=data.device) * stride[axis]
+            low = first.clamp(min=margin)
+            high = (first + kernel[axis]).clamp(max=extents[axis] + 2 * padding[axis] - margin)
+            counts.append((high - low).reshape(count, *[1] * (rank - 1 - axis)))
+        divisor = math.prod(counts[1:], start=counts[0])
+    return (total / divisor).to(data.dtype)
+
+
+def _each(sides: Sequence[int], rank: int) -> list[int]:
+    return list(sides) * rank if len(sides) == 1 else list(sides)
+
+
+def _widths(
+    extents: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> list[tuple[int, int]]:
+    """Padding before and behind every dim."""
+    sides = zip(extents, kernel, stride, padding, dilation, strict=True)
+    return [(side[3], _after(*side, ceil_mode)) for side in sides]
 
 
 def _after(extent: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:

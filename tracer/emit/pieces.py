@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracer.capture.kernel import Buffer, CapturedOp
 from tracer.emit.index_ranges import IndexRange
 from tracer.emit.layout import INDENT, WIDTH, literal, quoted
+from tracer.emit.orders import Orders
 from tracer.rewrite.kernel import SpyreKernel
 
 
@@ -24,10 +25,18 @@ def stage_expression(kernel: SpyreKernel, ktir: str) -> str:
     return f"Stage({', '.join(parts)})"
 
 
-def input_expression(name: str, index: IndexRange | None, positive: bool = False, scale: float = 1.0) -> str:
+def input_expression(
+    name: str,
+    index: IndexRange | None,
+    positive: bool = False,
+    scale: float = 1.0,
+    orders: Orders | None = None,
+) -> str:
     """The call that fills one input buffer."""
+    distinct = bool((index and index.distinct) or (orders and name in orders.distinct))
     bounds = f", high={index.high}" if index else ""
-    bounds += ", distinct=True" if index and index.distinct else ""
+    bounds += ", distinct=True" if distinct else ""
+    bounds += ", ordered=True" if orders and name in orders.ascending else ""
     bounds += ", positive=True" if positive else ""
     bounds += f", scale={scale!r}" if scale != 1.0 else ""
     return f"random_tensor(*BUFFERS[{quoted(name)}], generator=generator{bounds})"

@@ -15,6 +15,7 @@ from tracer.emit.digest import digest
 from tracer.emit.domains import positive_inputs
 from tracer.emit.index_ranges import index_ranges
 from tracer.emit.layout import Raw, definitions, literal, requote
+from tracer.emit.orders import input_orders
 from tracer.emit.pieces import (
     buffer_lines,
     describe,
@@ -88,6 +89,7 @@ def _context(record: OpRecord) -> dict[str, Any]:
     captured, call = record.captured, record.captured.call
     inputs = [buffer.name for buffer in captured.buffers if buffer.role == "input"]
     ranges, positive, scales = index_ranges(captured), positive_inputs(captured), input_scales(captured)
+    orders = input_orders(captured)
     kernels = {kernel.name: kernel for kernel in record.kernels}
     texts = definitions(kernel.source for kernel in record.kernels)
     return {
@@ -110,7 +112,7 @@ def _context(record: OpRecord) -> dict[str, Any]:
         },
         "outputs": captured.outputs,
         "inputs": {
-            name: input_expression(name, ranges.get(name), name in positive, scales.get(name, 1.0))
+            name: input_expression(name, ranges.get(name), name in positive, scales.get(name, 1.0), orders)
             for name in inputs
         },
         "oracle": requote(render(float64(call), [f"x[{literal(name)}]" for name in inputs])),

@@ -132,3 +132,11 @@ class UnknownPhase(BadOption):
         "--phases with some of these: models that generate have prefill and decode, others forward, and a"
         " nested model that these do not reach goes by the name of its module."
     )
+
+
+class UnknownShape(HarvestError):
+    """A call returns as many elements as values say that a trace does not have."""
+
+    code = "HV115"
+    message = "the shape of the result depends on values that are not known without weights ({detail})"
+    advice = "nothing on the command line helps; the phase ends at this call."

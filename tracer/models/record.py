@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
 from tracer.errors import HarvestError
 from tracer.models.describe import Describer, Layout, essential, is_strided, layout_of, overlapping
-from tracer.models.errors import OverlappingArguments, TooManyCalls
+from tracer.models.errors import OverlappingArguments, TooManyCalls, UnknownShape
 from tracer.models.functions import canonical_names, function_of
 from tracer.models.number import number
 from tracer.models.op_call import OpCall
@@ -113,7 +114,11 @@ class Recorder(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run the call and record it if it is an op."""
+        """Run the call and record it if it is an op.
+
+        One that PyTorch cannot run because its result's shape depends on unknown values is recorded with a
+        refusal, and what PyTorch raised goes on: nothing after it can be traced.
+        """
         self._seen += 1
         if self._seen > MAX_CALLS:
             raise TooManyCalls(phase=self.phase, limit=MAX_CALLS)
@@ -121,7 +126,13 @@ class Recorder(TorchFunctionMode):
         inputs = tensors_in((args, kwargs))
         # Taken before the call: an in-place op may change the layout of its tensor.
         before = [] if self.paused else [layout_of(t) for t in inputs]
-        result, outputs, written, by_value = self.values.call(func, args, kwargs, inputs)
+        layouts = {id(t): layout for t, layout in zip(inputs, before, strict=False)}
+        try:
+            result, outputs, written, by_value = self.values.call(func, args, kwargs, inputs)
+        except DynamicOutputShapeException as error:
+            if not self.paused:
+                self._note(func, args, kwargs, layouts, "compute", UnknownShape(detail=str(error)))
+            raise
         if self.paused or (not outputs and not written):
             return result
         storages = {t.untyped_storage()._cdata for t in inputs if is_strided(t)}
@@ -132,7 +143,6 @@ class Recorder(TorchFunctionMode):
         kind: Kind = "view" if aliased and not changed else "compute"
         if by_value or self._needs_value(func, args, kwargs, inputs):
             args, kwargs = self._with_numbers(func, args, kwargs)
-        layouts = {id(t): layout for t, layout in zip(inputs, before, strict=True)}
         refusal = OverlappingArguments() if changed and overlapping(inputs, before) else None
         self._note(func, args, kwargs, layouts, kind, refusal)
         return result

@@ -65,14 +65,16 @@ class ErrorBounds(TorchDispatchMode):
     """Runs what is inside as usual, and keeps a bound for every floating tensor it makes.
 
     `unit` is the rounding unit of the arithmetic (2**-24 for float32), `stored` that of buffers between
-    kernels where it is coarser, else 0. `guessed` names operations that no rule covers; they get gamma(n)
+    kernels where it is coarser, else 0, `products` that of the products of contracted tiles before they are
+    accumulated, where it is coarser. `guessed` names operations that no rule covers; they get gamma(n)
     times the result for absolute operands, n the number of elements per result.
     """
 
-    def __init__(self, unit: float = 2.0**-24, stored: float = 0.0):
+    def __init__(self, unit: float = 2.0**-24, stored: float = 0.0, products: float = 0.0):
         super().__init__()
         self.unit = unit
         self.stored = stored
+        self.products = products
         self.guessed: set[str] = set()
         self._bounds = WeakIdKeyDictionary()
 
@@ -137,7 +139,8 @@ class ErrorBounds(TorchDispatchMode):
         left, right = args[first], args[first + 1]
         terms = _terms(name, left, right) + 2
         size = self._products(func, first, args, kwargs, left, right)
-        total = gamma(terms, self.unit) * size
+        # However a contraction is cut into tiles, the rounded sums of its parts are within `size` together.
+        total = (gamma(terms, self.unit) + self.products) * size
         # What is added to the products (a bias) moves by its own bound alone.
         position = 0 if first else 2
         addend = args[position] if (first or name == "convolution") and len(args) > position else None
@@ -271,10 +274,19 @@ def _covered(func: Any, name: str) -> bool:
 
 
 def _functional(func: Any) -> Any:
-    """The overload without side effects of one that works in place; None where there is none."""
+    """The overload without side effects of one that works in place; None where there is none.
+
+    It may have another name (`transpose_` and `transpose.int`); it takes the same arguments.
+    """
     name = func.overloadpacket.__name__.rstrip("_")
     packet = getattr(torch.ops.aten, name, None)
-    return getattr(packet, func._overloadname, None) if packet is not None else None
+    if packet is None:
+        return None
+    wanted = [(a.name, str(a.type)) for a in func._schema.arguments]
+    named = getattr(packet, func._overloadname, None)
+    others = (getattr(packet, overload) for overload in packet.overloads())
+    alike = (f for f in others if [(a.name, str(a.type)) for a in f._schema.arguments] == wanted)
+    return named if named is not None else next(alike, None)
 
 
 def _decomposition(func: Any) -> Callable[..., Any] | None:

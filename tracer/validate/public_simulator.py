@@ -88,4 +88,10 @@ def _expected(folder: Folder) -> tuple[Expected, ...]:
     if not any(re.search(r"matmul ins\([^)]*xf16>", text) for text in texts):
         return problem.expected
     with torch.no_grad():
-        return expect(problem.run, problem.inputs, problem.outputs, between=[torch.float16])
+        return expect(
+            problem.run,
+            problem.inputs,
+            problem.outputs,
+            between=[torch.float16],
+            products=torch.finfo(torch.float16).eps / 2,
+        )

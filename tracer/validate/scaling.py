@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import itertools
@@ -16,6 +17,7 @@ import torch
 from tracer.capture import CapturedOp, capture
 from tracer.emit.index_ranges import IndexRange, index_ranges
 from tracer.emit.layout import definitions
+from tracer.emit.orders import Orders, input_orders
 from tracer.emit.scales import input_scales
 from tracer.errors import HarvestError
 from tracer.models.op_call import OpCall
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
 ATTEMPTS = 24
 """Scalings that are tried before an op counts as one that has no other size."""
 
-TILES = 400
-"""Tiles that a run at another size should not exceed: each costs the interpreter about a millisecond."""
+STEPS = 16_000
+"""Operations, over all tiles, that a run at another size should not exceed: each costs the interpreter about
+0.13 ms, and T1 runs five times."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ def scale(
     folder: Folder, multiples: Sequence[int] = (1, 8), objection: Callable[[Problem], str] = lambda _: ""
 ) -> Scaled | str:
     """The first scaling at which the op rewrites to the committed source; else why there is none.
+
+    One whose run would take long is passed over, unless all are: then it is the shortest.
 
     `objection` may say of a problem why it will not do.
     """
@@ -81,9 +86,9 @@ def scale(
         if isinstance(found, Scaled) and (reason := objection(found.problem)):
             reasons.append(f"{dict(sizes)}: {reason}")
         elif isinstance(found, Scaled):
-            if _tiles(found) <= TILES:
+            if _steps(found) <= STEPS:
                 return found
-            large = large or found
+            large = found if large is None else min(large, found, key=_steps)
         else:
             reasons.append(f"{dict(sizes)}: {found}")
     if large is not None:
@@ -91,11 +96,19 @@ def scale(
     return reasons[0] if reasons else "the op has no extent that could change"
 
 
-def _tiles(scaled: Scaled) -> int:
-    return sum(
-        math.prod(-(-axis.extent // axis.block) for axis in axes_of([stage]))
-        for stage in scaled.problem.stages
-    )
+def _steps(scaled: Scaled) -> int:
+    """Operations that the interpreter performs: those in a kernel's text, for every tile."""
+    total = 0
+    for stage, kernel in zip(scaled.problem.stages, scaled.kernels, strict=True):
+        tiles = math.prod(-(-axis.extent // axis.block) for axis in axes_of([stage]))
+        total += tiles * _operations(kernel.source)
+    return total
+
+
+@functools.cache
+def _operations(source: str) -> int:
+    kinds = (ast.Call, ast.BinOp, ast.Compare, ast.UnaryOp)
+    return sum(isinstance(node, kinds) for node in ast.walk(ast.parse(source)))
 
 
 def canonical(source: str) -> str:
@@ -166,7 +179,7 @@ def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) ->
     views = {b.name: (b.base, *_layout(b), b.spec.offset) for b in captured.buffers if b.base is not None}
     names = [b.name for b in captured.buffers if b.role == "input"]
     oracle = float64(captured.call)
-    ranges, scales = index_ranges(captured), input_scales(captured)
+    ranges, scales, orders = index_ranges(captured), input_scales(captured), input_orders(captured)
 
     def run(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         x = widened(inputs)
@@ -174,7 +187,7 @@ def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) ->
         return rounded(result, x, layouts, captured.outputs, views)
 
     for positive in (False, True):
-        inputs = _inputs(names, layouts, ranges, scales, positive)
+        inputs = _inputs(names, layouts, ranges, scales, orders, positive)
         results = run(inputs)
         # Half of rsqrt of mixed signs is NaN, and NaN hides what is not written.
         if not any(t.is_floating_point() and bool(t.isnan().any()) for t in results):
@@ -196,6 +209,7 @@ def _inputs(
     layouts: Mapping[str, Layout],
     ranges: Mapping[str, IndexRange],
     scales: Mapping[str, float],
+    orders: Orders,
     positive: bool,
 ) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
@@ -204,6 +218,8 @@ def _inputs(
         index = ranges.get(name)
         bounds: dict[str, Any] = {"high": index.high, "distinct": index.distinct} if index else {}
         bounds["scale"] = scales.get(name, 1.0)
+        bounds["ordered"] = name in orders.ascending
+        bounds["distinct"] = bounds.get("distinct", False) or name in orders.distinct
         made[name] = random_tensor(*layouts[name], generator=generator, positive=positive, **bounds)
     return made
 

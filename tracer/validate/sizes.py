@@ -52,9 +52,9 @@ def scalings(
 ) -> Iterator[tuple[dict[int, int], OpCall]]:
     """Calls of the same op at other sizes, the most thorough scaling first, with old -> new extents.
 
-    First all extents change, to a few ragged tiles each, and then to multiples of 8 (of `multiples`); then
-    some extents stay as they are, reduced ones first, because a kernel may hold one as a number (a mean's
-    divisor).
+    First all extents change, to a few ragged tiles each, then those that no block holds keep their ratios,
+    because a kernel may hold one as a number (a resize), and then all are multiples of 8 (of `multiples`);
+    then some extents stay as they are, reduced ones first, because it may hold those (a mean's divisor).
     """
     axes = axes_of(stages, source)
     extents = sorted({n for spec in call.tensors for n in spec.shape if n > 1})
@@ -62,14 +62,20 @@ def scalings(
     values = sorted(set(extents) | set(sizes))
     products = _products(set(extents), set(sizes))
     seen: set[str] = set()
-    for chosen in _choices(values, axes):
-        for multiple in multiples:
+    for count, chosen in enumerate(_choices(values, axes)):
+        for position, multiple in enumerate(multiples):
             mapping = _mapping(chosen, values, axes, multiple, products)
-            for smallest in (2, _LIKE_A_SIZE, 1 << 62):
-                changed = _apply(call, mapping, smallest)
+            tries = [(mapping, smallest) for smallest in (2, _LIKE_A_SIZE, 1 << 62)]
+            if count == position == 0:
+                tries += [
+                    (_mapping(chosen, values, axes, multiple, products, kept), _LIKE_A_SIZE)
+                    for kept in _ratios(values, axes, multiple)
+                ]
+            for changes, smallest in tries:
+                changed = _apply(call, changes, smallest)
                 if changed.identity != call.identity and changed.identity not in seen:
                     seen.add(changed.identity)
-                    yield mapping, changed
+                    yield changes, changed
 
 
 def proportional(call: OpCall) -> Iterator[tuple[dict[int, int], OpCall]]:
@@ -120,10 +126,12 @@ def _mapping(
     axes: Sequence[AxisRange],
     multiple: int,
     products: Mapping[int, tuple[int, ...]],
+    fixed: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
-    mapping: dict[int, int] = {}
+    """Old -> new extents: those of `fixed`, a target for the others that are `chosen`, and their products."""
+    mapping = dict(fixed or {})
     for value in chosen:
-        if value in products:
+        if value in products or value in mapping:
             continue
         new = _target(value, values, axes, mapping)
         new = -(-new // multiple) * multiple
@@ -134,6 +142,19 @@ def _mapping(
         if any(factor in mapping for factor in factors):
             mapping[value] = math.prod(mapping.get(factor, factor) for factor in factors)
     return mapping
+
+
+def _ratios(values: Sequence[int], axes: Sequence[AxisRange], multiple: int) -> Iterator[dict[int, int]]:
+    """Extents of axes that are looped over one by one, and sizes, divided by what divides all of them.
+
+    Their ratios stay, and in the second place what is even stays even.
+    """
+    blocked = {axis.extent for axis in axes if axis.block > 1}
+    free = [value for value in values if value >= _LIKE_A_SIZE and value not in blocked]
+    common = math.gcd(*free)
+    for factor in (multiple, 2 * multiple):
+        if len(free) > 1 and common > 1 and factor != common:
+            yield {value: value // common * factor for value in free}
 
 
 def _products(extents: set[int], sizes: set[int]) -> dict[int, tuple[int, ...]]:
@@ -176,6 +197,9 @@ def _target(value: int, values: Sequence[int], axes: Sequence[AxisRange], mappin
         while other != value and rest > 1 and rest % other == 0:
             rest //= other
             others *= mapping.get(other, other)
+    if axis.reduced and not axis.looped:
+        new = max(2, (axis.block - 1) // (others * rest))
+        return new if new != value else max(2, new - 1)
     return max(3, -(-5 * axis.block // (2 * others * rest)))
 
 

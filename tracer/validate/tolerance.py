@@ -31,11 +31,13 @@ def expect(
     inputs: Mapping[str, torch.Tensor],
     outputs: Sequence[str],
     between: Sequence[torch.dtype] = (),
+    products: float = 0.0,
 ) -> tuple[Expected, ...]:
     """Run an oracle on `inputs`; bound what a kernel of the same formula may round differently.
 
     `between` are the dtypes of the buffers between kernels: a result that passes through float16 is rounded
-    there once more. For an output of rounding unit u (2**-11 for float16, 2**-24 for float32) and a bound E
+    there once more. `products` is the rounding unit of the products of contracted tiles where that is coarser
+    than float32. For an output of rounding unit u (2**-11 for float16, 2**-24 for float32) and a bound E
     of the error analysis (`error_bounds`) the allowed difference is E + 2 u |expected|: the kernel's value
     is within E of the exact one, and both are rounded to the output's dtype, by at most u each. Where E is
     0, because nothing but data movement and exact operations leads to the element, both roundings agree, and
@@ -45,7 +47,7 @@ def expect(
     unit = 2.0**-53 if floats == {torch.float64} else 2.0**-24
     stored = max((_INTERMEDIATE.get(dtype, 0.0) for dtype in between), default=0.0)
     bounds: list[torch.Tensor | None] = []
-    mode = ErrorBounds(unit, stored)
+    mode = ErrorBounds(unit, stored, products)
     with mode, observing(lambda found: bounds.extend(mode.bound(t) for t in found)):
         values = run(dict(inputs))
     return tuple(
