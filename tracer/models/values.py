@@ -22,6 +22,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
+from tracer.models.memo import Memo
+
 LIMIT = 1 << 16
 """Tensors of more elements than this are not followed."""
 
@@ -40,6 +42,7 @@ class Values(TorchFunctionMode):
         super().__init__()
         self.fake_mode = fake_mode
         self.assumed = 0
+        self._memo = Memo(fake_mode)
         self._known: Any = WeakIdKeyDictionary()
         self._stale: dict[int, Any] = {}
 
@@ -75,6 +78,10 @@ class Values(TorchFunctionMode):
         if func is torch.Tensor.__deepcopy__ and isinstance(args[0], FakeTensor):
             # PyTorch copies the storage, which for fake tensors corrupts the heap now and then (2.13).
             func, args, kwargs = torch.Tensor.clone, args[:1], {}
+        # A call whose values are followed, or may be asked for, is run.
+        key = None if self._all_known(inputs) else self._memo.key(func, args, kwargs)
+        if key is not None and (known := self._memo.recall(key)) is not None:
+            return known, [known], False, False
         versions = [tensor._version for tensor in inputs]
         try:
             result = func(*args, **kwargs)
@@ -88,13 +95,16 @@ class Values(TorchFunctionMode):
         written = [t for t, version in zip(inputs, versions, strict=True) if t._version != version]
         if not outputs and not written:
             return result, outputs, False, False
-        if all(self._value(t) is not None for t in inputs) and all(
-            t.numel() <= LIMIT for t in (*outputs, *written)
-        ):
+        if self._all_known(inputs) and all(t.numel() <= LIMIT for t in (*outputs, *written)):
             self._follow(func, args, kwargs, outputs, written)
         elif written:
             self._forget(written)
+        elif key is not None:
+            self._memo.keep(key, result, inputs)
         return result, outputs, bool(written), False
+
+    def _all_known(self, inputs: list[torch.Tensor]) -> bool:
+        return all(self._value(tensor) is not None for tensor in inputs)
 
     def number(self, tensor: torch.Tensor) -> int | None:
         """The value of an integer tensor of one element, if it is known."""

@@ -1,0 +1,80 @@
+"""What a call on fake tensors returned, for the next call like it.
+
+A model of many layers makes the same calls over and over, and PyTorch computes shapes anew for each of the
+ATen ops behind a call. What a call returns depends only on its arguments' metadata where its result is one
+new tensor, nothing was written, and no argument is anything but a tensor or a plain value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+
+_PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout)
+
+
+class _Unlike(Exception):
+    """An argument that says nothing of what the call returns."""
+
+
+class Memo:
+    """Shape, stride, dtype and device of results, by function and arguments."""
+
+    def __init__(self, fake_mode: FakeTensorMode) -> None:
+        self.fake_mode = fake_mode
+        self._found: dict[Hashable, tuple[Any, ...]] = {}
+
+    def key(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable | None:
+        """What a call is remembered by; None where it cannot be."""
+        try:
+            return func, _described(args), tuple((name, _described(kwargs[name])) for name in kwargs)
+        except _Unlike:
+            return None
+
+    def recall(self, key: Hashable) -> torch.Tensor | None:
+        """A new fake tensor like the one that the call returned before; None if it is the first."""
+        found = self._found.get(key)
+        if found is None:
+            return None
+        shape, stride, dtype, device = found
+        # As PyTorch makes one from its own cache of shapes; `empty_strided` would go through all of dispatch.
+        with unset_fake_temporarily():
+            meta = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+        return FakeTensor(self.fake_mode, meta, device)
+
+    def keep(self, key: Hashable, result: Any, inputs: list[torch.Tensor]) -> None:
+        """Remember the result of a call that wrote nothing, if it is one new tensor."""
+        if type(result) is not FakeTensor or not _is_plain(result):
+            return
+        if result.requires_grad or result.storage_offset():
+            return
+        storage = result.untyped_storage()
+        whole = torch.empty_strided(result.shape, result.stride(), dtype=result.dtype, device=result.device)
+        if storage.nbytes() != whole.untyped_storage().nbytes():
+            return
+        if any(t.untyped_storage()._cdata == storage._cdata for t in inputs):
+            return
+        self._found[key] = (result.shape, result.stride(), result.dtype, result.device)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_conj() and not tensor.is_neg()
+
+
+def _described(value: Any) -> Hashable:
+    if isinstance(value, FakeTensor):
+        if not _is_plain(value):
+            raise _Unlike
+        return value.shape, value.stride(), value.dtype, value.device
+    if isinstance(value, _PLAIN):
+        return type(value), value
+    if isinstance(value, tuple | list):
+        return type(value), tuple(_described(part) for part in value)
+    if isinstance(value, slice):
+        return slice, _described((value.start, value.stop, value.step))
+    if value is Ellipsis:
+        return value
+    raise _Unlike
