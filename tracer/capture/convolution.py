@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from tracer.capture.contraction import product
-from tracer.capture.windows import padded, positions, stuffed
+from tracer.capture.windows import padded, positions, spread, stuffed
 
 
 def convolution(
@@ -29,7 +29,7 @@ def convolution(
     """
     rank = data.dim() - 2
     stride, padding, dilation, output_padding = (
-        _spread(v, rank) for v in (stride, padding, dilation, output_padding)
+        spread(v, rank) for v in (stride, padding, dilation, output_padding)
     )
     if transposed:
         for dim, step in enumerate(stride, start=2):
@@ -68,10 +68,6 @@ def convolution(
     if bias is not None:
         result = result + bias.reshape(1, outer, *([1] * rank))
     return result.to(data.dtype)
-
-
-def _spread(value: Sequence[int], rank: int) -> list[int]:
-    return list(value) * rank if len(value) == 1 else list(value)
 
 
 def _flipped(weight: torch.Tensor, groups: int) -> torch.Tensor:

@@ -36,8 +36,8 @@ def table() -> dict[Any, Callable[..., Any]]:
     unknown = {op: rule for op, rule in decomposition_table.items() if op not in lowerings}
     composite = {op: functools.partial(_composite, op) for op in _composites() if op not in lowerings}
     theirs: dict[Any, Callable[..., Any]] = {**composite, **unknown, **inductor}
-    before = {op: _first_of(rule, theirs[op]) for op, rule in BEFORE.items()}
-    return {**theirs, **before, **OURS}
+    extended = {op: _first_of(rule, theirs[op]) for op, rule in EXTENDED.items()}
+    return {**theirs, **extended, **OURS}
 
 
 def _first_of(rule: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,7 +67,7 @@ def _composite(op: Any, *args: Any, **kwargs: Any) -> Any:
     return op._op_dk(getattr(torch._C.DispatchKey, COMPOSITE), *args, **kwargs)
 
 
-BEFORE: dict[Any, Callable[..., Any]] = {
+EXTENDED: dict[Any, Callable[..., Any]] = {
     aten.max_pool2d_with_indices.default: max_pool2d,
 }
 """Rules for some calls of an op; the others are decomposed by Inductor's own rule."""

@@ -20,6 +20,7 @@ from tracer.capture.errors import MovedNames
 from tracer.target import SpyreTarget
 
 PRIVATE_NAMES: dict[str, str] = {
+    "torch:ops.aten.alias.default._op_dk": "composite ops by their parts",
     "torch._C:_get_mkldnn_enabled": "an LSTM is no call into that library",
     "torch._C:_dispatch_get_registrations_for_dispatch_key": "composite ops by their parts",
     "torch._decomp:decomposition_table": "PyTorch's decompositions",
@@ -47,6 +48,7 @@ PRIVATE_NAMES: dict[str, str] = {
     "torch._inductor.ir:NonOwningLayout": "views of a buffer",
     "torch._inductor.kernel.bmm:use_native_matmul": "matmul as tl.dot on CPU",
     "torch._inductor.kernel.mm:use_native_matmul": "matmul as tl.dot on CPU",
+    "torch._inductor.lowering:lowerings": "which ops Inductor compiles as they are",
     "torch._inductor.runtime.hints:DeviceProperties.create": "the host's core count stays out",
     "torch._inductor.virtualized:V.set_choices_handler": "reductions stay whole",
     "torch._inductor.virtualized:V.set_graph_handler": "lowering",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tracer.capture.contraction import accumulator
-from tracer.capture.windows import padded, positions, windows
+from tracer.capture.windows import padded, positions, spread, windows
 
 aten = torch.ops.aten
 
@@ -26,10 +26,10 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Any:
     """`aten.max_pool2d_with_indices` of a padded large window: values, and where they are in `h * w`."""
-    kernel, padding, dilation = (_each(sides, 2) for sides in (kernel, padding, dilation))
+    kernel, padding, dilation = (spread(sides, 2) for sides in (kernel, padding, dilation))
     if math.prod(kernel) <= MAX_TAPS or not any(padding) or not data.is_floating_point():
         return NotImplemented
-    stride = _each(stride, 2) if stride else kernel
+    stride = spread(stride, 2) if stride else kernel
     widths = _widths(data.shape[-2:], kernel, stride, padding, dilation, ceil_mode)
     whole = padded(data, widths, float("-inf"))
     # A view with strides is one of memory: the copy is not computed again in every window.
@@ -55,7 +55,7 @@ def avg_pool(
     The divisor is `divisor_override`, or how many elements of the window lie inside of the data and, with
     `count_include_pad`, its padding: a last window that only `ceil_mode` allows may reach beyond both.
     """
-    kernel, padding = _each(kernel, rank), _each(padding, rank)
+    kernel, padding = spread(kernel, rank), spread(padding, rank)
     if math.prod(kernel) <= MAX_TAPS or not data.is_floating_point():
         return NotImplemented
     if data.dim() == rank + 1:
@@ -63,7 +63,7 @@ def avg_pool(
             rank, data[None], kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
         return whole.squeeze(0)
-    stride = _each(stride, rank) if stride else kernel
+    stride = spread(stride, rank) if stride else kernel
     ones = [1] * rank
     extents = data.shape[-rank:]
     widths = _widths(extents, kernel, stride, padding, ones, ceil_mode)
@@ -82,10 +82,6 @@ def avg_pool(
             counts.append((high - low).reshape(count, *[1] * (rank - 1 - axis)))
         divisor = math.prod(counts[1:], start=counts[0])
     return (total / divisor).to(data.dtype)
-
-
-def _each(sides: Sequence[int], rank: int) -> list[int]:
-    return list(sides) * rank if len(sides) == 1 else list(sides)
 
 
 def _widths(

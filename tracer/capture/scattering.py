@@ -6,7 +6,7 @@ Sums have one order then, which an atomic addition has not. The work grows with 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -118,9 +118,8 @@ def index_put(
         # An element of a row of numbers is its own, not negative, place.
         linear = linear * extent + torch.arange(extent, device=target.device)[index]
     shape = (*target.shape[:first], *linear.shape, *target.shape[first + count :])
-    rows = values.expand(shape).flatten(first, first + linear.dim() - 1) if linear.dim() else None
-    if rows is None:
-        rows = values.expand(shape).unsqueeze(first)
+    rows = values.expand(shape)
+    rows = rows.flatten(first, first + linear.dim() - 1) if linear.dim() else rows.unsqueeze(first)
     found = _by_rows(
         target.flatten(first, first + count - 1), first, linear.reshape(-1), rows, "sum", include_self=True
     )
@@ -171,19 +170,18 @@ def _combine(
     """Targets `[..., t]` reduced with the sources `[..., 1, s]` that `mine` `[..., t, s]` gives them."""
     dtype = accumulator(target.dtype)
     before, source = target.to(dtype), source.to(dtype)
+    combine: Callable[..., torch.Tensor]
     kept = torch.where(mine, source, torch.full((), _identity(reduce, dtype), dtype=dtype))
     if reduce in ("sum", "mean"):
-        found = kept.sum(-1, dtype=dtype)
-        result = before + found if include_self else found
+        combine, result = torch.add, kept.sum(-1, dtype=dtype)
     elif reduce == "prod":
-        found = kept.prod(-1).to(dtype)
-        result = before * found if include_self else found
+        combine, result = torch.mul, kept.prod(-1).to(dtype)
     elif reduce == "amax":
-        found = kept.amax(-1)
-        result = torch.maximum(before, found) if include_self else found
+        combine, result = torch.maximum, kept.amax(-1)
     else:
-        found = kept.amin(-1)
-        result = torch.minimum(before, found) if include_self else found
+        combine, result = torch.minimum, kept.amin(-1)
+    if include_self:
+        result = combine(before, result)
     if reduce == "mean":
         count = mine.sum(-1) + (1 if include_self else 0)
         count = count.clamp(min=1).to(dtype)

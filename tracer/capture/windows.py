@@ -16,6 +16,11 @@ MAX_TERMS = 64
 """Longest kernel side whose windows are added up one after the other."""
 
 
+def spread(sides: Sequence[int], rank: int) -> list[int]:
+    """One number for each of `rank` dims, where one may stand for all."""
+    return list(sides) * rank if len(sides) == 1 else list(sides)
+
+
 def positions(extent: int, kernel: int, stride: int, dilation: int) -> int:
     """Places that a window has along a dim."""
     return (extent - dilation * (kernel - 1) - 1) // stride + 1

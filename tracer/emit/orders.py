@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from tracer.capture.kernel import CapturedOp
-from tracer.models.replay import replay
+from tracer.models.replay import empty_tensors, replay
 
 SORTED = frozenset({"sorted_sequence", "sorter", "boundaries"})
 """Arguments that have to ascend along their last dim. A sorter picks from a sequence that ascends itself."""
@@ -42,10 +42,7 @@ def input_orders(op: CapturedOp) -> Orders:
 
     Bools cannot be distinct, and are left out.
     """
-    inputs = [
-        torch.empty_strided(spec.shape, spec.stride, dtype=_dtype(spec.dtype), device="meta")
-        for spec in op.call.tensors
-    ]
+    inputs = empty_tensors(op.call.tensors, "meta")
     mode = _Sources(inputs)
     try:
         with mode, torch.no_grad():
@@ -107,9 +104,3 @@ def _leaves_ties_open(func: Any, named: dict[str, Any]) -> bool:
         and func.overloadpacket.__name__ not in FIRST
         and not named.get("stable")
     )
-
-
-def _dtype(spelling: str) -> torch.dtype:
-    dtype = getattr(torch, spelling.removeprefix("torch."))
-    assert isinstance(dtype, torch.dtype)
-    return dtype

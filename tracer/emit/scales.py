@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from tracer.capture.kernel import CapturedOp
-from tracer.models.replay import replay
+from tracer.models.replay import empty_tensors, replay
 
 INPUT = 1.25
 """Root mean square of magnitudes that are uniform in [1/4, 2), as `random_tensor` draws them."""
@@ -80,10 +80,7 @@ def input_scales(op: CapturedOp) -> dict[str, float]:
 
 
 def _magnitudes(op: CapturedOp, scales: dict[int, float]) -> _Magnitudes:
-    inputs = [
-        torch.empty_strided(spec.shape, spec.stride, dtype=_dtype(spec.dtype), device="meta")
-        for spec in op.call.tensors
-    ]
+    inputs = empty_tensors(op.call.tensors, "meta")
     mode = _Magnitudes(inputs, scales)
     with mode, torch.no_grad():
         replay(op.call, inputs)
@@ -96,12 +93,6 @@ def _may_saturate(op: CapturedOp) -> bool:
     text = "".join(kernel.source for kernel in op.kernels)
     sums = "tl.dot(" in text or "tl.sum(" in text
     return floats > 1 and sums and any(f"{name}(" in text for name in SATURATING)
-
-
-def _dtype(spelling: str) -> torch.dtype:
-    dtype = getattr(torch, spelling.removeprefix("torch."))
-    assert isinstance(dtype, torch.dtype)
-    return dtype
 
 
 @dataclass(frozen=True)

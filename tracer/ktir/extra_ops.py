@@ -103,6 +103,20 @@ def parse_result_types(parser: Parser) -> list[Attribute]:
     return [parser.parse_type()] if types is None else list(types)
 
 
+def parse_assignments(parser: Parser) -> tuple[list[Any], list[Any]]:
+    """`(%a = %x, ...)` behind `iter_args` or `shared_outs`: unresolved arguments and operands."""
+    names: list[Any] = []
+    values: list[Any] = []
+
+    def assignment() -> None:
+        names.append(parser.parse_argument(expect_type=False))
+        parser.parse_punctuation("=")
+        values.append(parser.parse_unresolved_operand())
+
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, assignment)
+    return names, values
+
+
 def print_typed_operands(printer: Printer, keyword: str, values: Sequence[SSAValue]) -> None:
     """Print `ins(%a, %b : A, B)`."""
     printer.print_string(f"{keyword}({', '.join(ssa_name(printer, v) for v in values)} : ")

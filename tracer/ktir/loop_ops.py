@@ -26,7 +26,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from tracer.ktir.extra_ops import parse_result_types
+from tracer.ktir.extra_ops import parse_assignments, parse_result_types
 from tracer.ktir.subscripts import ssa_name
 
 Bounds = Sequence["int | SSAValue"]
@@ -182,15 +182,8 @@ class ForallOp(IRDLOperation):
             parser.parse_keyword("in")
             upper = _parse_bounds(parser)
             lower, step = [0] * len(upper), [1] * len(upper)
-        names, inits, place = [], [], parser.pos
-        if parser.parse_optional_keyword("shared_outs"):
-
-            def assignment() -> None:
-                names.append(parser.parse_argument(expect_type=False))
-                parser.parse_punctuation("=")
-                inits.append(parser.parse_unresolved_operand())
-
-            parser.parse_comma_separated_list(parser.Delimiter.PAREN, assignment)
+        place = parser.pos
+        names, inits = parse_assignments(parser) if parser.parse_optional_keyword("shared_outs") else ([], [])
         types = parse_result_types(parser)
         if len(types) != len(inits):
             parser.raise_error(f"{len(inits)} shared_outs but {len(types)} result types", place, parser.pos)

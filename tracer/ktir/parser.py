@@ -33,7 +33,13 @@ from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Span
 
-from tracer.ktir.extra_ops import MapOp, ReduceManyOp, parse_result_types, parse_typed_operands
+from tracer.ktir.extra_ops import (
+    MapOp,
+    ReduceManyOp,
+    parse_assignments,
+    parse_result_types,
+    parse_typed_operands,
+)
 
 _GENERIC_FORM = re.compile(r"(?:%[^=\n]*=\s*)?\"")
 _NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
@@ -238,13 +244,7 @@ def _for(parser: Parser) -> Operation:
     names, inits, types = [], [], []
     pos = parser.pos
     if parser.parse_optional_keyword("iter_args"):
-
-        def assignment() -> None:
-            names.append(parser.parse_argument(expect_type=False))
-            parser.parse_punctuation("=")
-            inits.append(parser.parse_unresolved_operand())
-
-        parser.parse_comma_separated_list(parser.Delimiter.PAREN, assignment)
+        names, inits = parse_assignments(parser)
         types = parse_result_types(parser)
     index_type = parser.parse_type() if parser.parse_optional_punctuation(":") else IndexType()
     if len(types) != len(names):

@@ -9,6 +9,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from tracer.ktir.diagnostics import Diagnostic, at
+from tracer.ktir.extra_ops import compatible
 
 
 def reshaped(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> Iterable[Diagnostic]:
@@ -29,18 +30,14 @@ def reshaped(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> Iterable[Diag
         yield at(op, "KT102", f"groups {groups} do not name each of the {len(extents)} axes of {wide} once")
         return
     want = [_extent([extents[axis] for axis in group]) for group in groups]
-    if len(want) != len(got) or any(_differ(w, g) for w, g in zip(want, got, strict=True)):
+    if not compatible(want, got):
         yield at(op, "KT102", f"groups {groups} of {wide} make a shape of {want}, not {list(got)}")
     if isinstance(op, tensor.ExpandShapeOp):
         said = list(op.static_output_shape.get_values())
-        if len(said) != len(extents) or any(_differ(s, e) for s, e in zip(said, extents, strict=True)):
+        if not compatible(said, extents):
             shown = ["%" if s == DYNAMIC_INDEX else s for s in said]
             yield at(op, "KT102", f"output_shape {shown} is not the shape of the result, {result}")
 
 
 def _extent(extents: list[int]) -> int:
     return DYNAMIC_INDEX if DYNAMIC_INDEX in extents else prod(extents)
-
-
-def _differ(one: int, other: int) -> bool:
-    return DYNAMIC_INDEX not in (one, other) and one != other

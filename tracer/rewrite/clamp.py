@@ -13,10 +13,8 @@ from dataclasses import replace
 import sympy
 
 from tracer.rewrite.axes import Axis
-from tracer.rewrite.guards import guards, index_of
-from tracer.rewrite.ir import Compute, Const, Index, Kernel, Load, Operand, Statement, value_symbols
-
-_MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+from tracer.rewrite.guards import conjuncts, guards, limited
+from tracer.rewrite.ir import Compute, Const, Index, Kernel, Load, Statement, value_symbols
 
 
 def clamp_sums(kernel: Kernel, axes: tuple[Axis, ...], numel: dict[str, int]) -> Kernel:
@@ -58,29 +56,18 @@ def _leaves(load: Load, kernel: Kernel, axes: tuple[Axis, ...], numel: int) -> b
 def _sums(mask: str | None, defined: Mapping[str, Statement]) -> dict[sympy.Expr, tuple[int | None, ...]]:
     """Least value and end of every sum of axes that the mask compares with literals."""
     found: dict[sympy.Expr, tuple[int | None, ...]] = {}
-    pending: list[Operand] = [mask] if mask else []
-    while pending:
-        operand = pending.pop()
-        statement = defined.get(operand) if isinstance(operand, str) else None
-        if not isinstance(statement, Compute):
+    for statement in conjuncts(mask, defined):
+        compared = limited(statement, defined)
+        if compared is None or compared[1] == "eq" or len(compared[0].free_symbols) < 2:
             continue
-        if statement.op == "and":
-            pending += statement.args
-        elif statement.op in _MIRROR:
-            left, right = statement.args
-            op = statement.op
-            if isinstance(left, Const):
-                left, right, op = right, left, _MIRROR[op]
-            index = index_of(left, defined)
-            if index is None or not isinstance(right, Const) or len(index.index.free_symbols) < 2:
-                continue
-            low, high = found.get(index.index, (None, None))
-            limit = int(right.value) + (op in ("gt", "le"))
-            if op in ("ge", "gt"):
-                low = limit if low is None else max(low, limit)
-            else:
-                high = limit if high is None else min(high, limit)
-            found[index.index] = (low, high)
+        total, op, limit = compared
+        limit += op in ("gt", "le")
+        low, high = found.get(total, (None, None))
+        if op in ("ge", "gt"):
+            low = limit if low is None else max(low, limit)
+        else:
+            high = limit if high is None else min(high, limit)
+        found[total] = (low, high)
     return found
 
 

@@ -7,8 +7,11 @@ then clamps the axis into it and the mask selects, so that no element outside th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+import sympy
 
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.ir import Compute, Const, Index, Kernel, Operand, Statement
@@ -29,23 +32,28 @@ def guards(kernel: Kernel, axes: tuple[Axis, ...], mask: str | None) -> dict[Axi
     """Intervals outside of which `mask` is surely false; axes it does not restrict are absent."""
     defined = {s.name: s for s in kernel.body if s.name}
     found: dict[Axis, Interval] = {}
-    pending: list[Operand] = [mask] if mask else []
-    while pending:
-        operand = pending.pop()
-        statement = defined.get(operand) if isinstance(operand, str) else None
-        if isinstance(statement, Compute) and statement.op == "and":
-            pending += statement.args
-        elif isinstance(statement, Compute) and (compared := comparison(statement, defined, axes)):
+    for statement in conjuncts(mask, defined):
+        if compared := comparison(statement, defined, axes):
             axis, interval = compared
             before = found.get(axis, Interval(0, axis.extent))
             found[axis] = Interval(max(before.low, interval.low), min(before.high, interval.high))
     return {axis: i for axis, i in found.items() if (i.low, i.high) != (0, axis.extent)}
 
 
-def comparison(
-    statement: Compute, defined: Mapping[str, Statement], axes: tuple[Axis, ...]
-) -> tuple[Axis, Interval] | None:
-    """The axis that a comparison with a literal restricts, and to what; None where it is no such one."""
+def conjuncts(mask: str | None, defined: Mapping[str, Statement]) -> Iterator[Compute]:
+    """What must hold for `mask` to hold: the computed operands of its conjunction."""
+    pending: list[Operand] = [mask] if mask else []
+    while pending:
+        operand = pending.pop()
+        statement = defined.get(operand) if isinstance(operand, str) else None
+        if isinstance(statement, Compute) and statement.op == "and":
+            pending += statement.args
+        elif isinstance(statement, Compute):
+            yield statement
+
+
+def limited(statement: Compute, defined: Mapping[str, Statement]) -> tuple[sympy.Expr, str, int] | None:
+    """`index op limit` of a comparison with a literal, whichever side it is on; None for anything else."""
     if statement.op not in _MIRROR:
         return None
     left, right = statement.args
@@ -53,17 +61,28 @@ def comparison(
     if isinstance(left, Const):
         left, right, op = right, left, _MIRROR[op]
     index = index_of(left, defined)
-    if index is None or not isinstance(right, Const):
+    if index is None or not isinstance(right, Const) or not math.isfinite(right.value):
         return None
-    driving = [axis for axis in axes if index.index.has(axis.symbol)]
+    return index.index, op, int(right.value)
+
+
+def comparison(
+    statement: Compute, defined: Mapping[str, Statement], axes: tuple[Axis, ...]
+) -> tuple[Axis, Interval] | None:
+    """The axis that a comparison with a literal restricts, and to what; None where it is no such one."""
+    found = limited(statement, defined)
+    if found is None:
+        return None
+    index, op, end = found
+    driving = [axis for axis in axes if index.has(axis.symbol)]
     if len(driving) != 1:
         return None
     axis = driving[0]
-    slope = index.index.coeff(axis.symbol)
-    rest = index.index - slope * axis.symbol
+    slope = index.coeff(axis.symbol)
+    rest = index - slope * axis.symbol
     if not (slope.is_Integer and rest.is_Integer and slope > 0):
         return None
-    limit, step = int(right.value) - int(rest), int(slope)
+    limit, step = end - int(rest), int(slope)
     below = {"lt": -(-limit // step), "le": limit // step + 1}  # axis < below
     above = {"ge": -(-limit // step), "gt": limit // step + 1}  # axis >= above
     if op == "eq":

@@ -41,22 +41,11 @@ def prepare(folder: Folder) -> dict[str, Any]:
     """An aligned problem size of a folder whose traced size is not, JSON-ready; with a `reason` where there
     is none."""
     from tracer.capture import capture
-    from tracer.emit.index_ranges import index_ranges
-    from tracer.emit.orders import input_orders
-    from tracer.validate.scaling import scale
+    from tracer.validate.scaling import input_bounds, scale
 
     found = scale(folder, ALIGNED, reason_unaligned)
     if isinstance(found, str):
         return {"reason": found}
-    captured = capture(parse_identity(found.identity))
-    ranges, orders = index_ranges(captured), input_orders(captured)
-    bounds: dict[str, dict[str, Any]] = {
-        n: {"high": r.high, "distinct": r.distinct} for n, r in ranges.items()
-    }
-    for name in orders.distinct:
-        bounds.setdefault(name, {})["distinct"] = True
-    for name in orders.ascending:
-        bounds.setdefault(name, {})["ordered"] = True
     problem = found.problem
     return {
         "identity": found.identity,
@@ -65,7 +54,7 @@ def prepare(folder: Folder) -> dict[str, Any]:
         "views": {n: [b, list(s), list(t), str(d), o] for n, (b, s, t, d, o) in problem.views.items()},
         "outputs": list(problem.outputs),
         "inputs": list(problem.inputs),
-        "ranges": bounds,
+        "ranges": input_bounds(capture(parse_identity(found.identity))),
     }
 
 

@@ -11,17 +11,8 @@ from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import KtirError, at
 
-# Importing a module of emitters registers them.
-from tracer.ktir.simulator import (  # noqa: F401
-    emit_arith,
-    emit_control,
-    emit_distributed,
-    emit_generic,
-    emit_ktdp,
-    emit_linalg,
-    emit_parallel,
-    emit_tensor,
-)
+# Importing emitters registers them.
+from tracer.ktir.simulator import emitters  # noqa: F401
 from tracer.ktir.simulator.compiler import Compiler, Program, finish_program
 
 

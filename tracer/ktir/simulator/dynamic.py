@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
@@ -30,6 +31,11 @@ def filled(shape: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
     if min(out, default=0) < 0:
         raise Fault("KT225", f"a tile of shape {list(out)}")
     return out
+
+
+def counted(extents: Sequence[int], dim: int) -> Tensor:
+    """0, 1, ... along `dim` of a space, of extent 1 along the others."""
+    return torch.arange(extents[dim]).reshape([-1 if d == dim else 1 for d in range(len(extents))])
 
 
 def require(shape: Sequence[int], wanted: Sequence[int]) -> None:

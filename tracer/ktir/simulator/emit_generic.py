@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from tracer.ktir.affine import evaluate
 from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element, is_tensor
-from tracer.ktir.simulator.dynamic import declared, is_dynamic
+from tracer.ktir.simulator.dynamic import counted, declared, is_dynamic
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.reductions import Fold, folds_output, reducer
 from tracer.ktir.simulator.tensor_ops import tile_function
@@ -33,14 +33,10 @@ def _index(compiler: Compiler, op: Operation) -> None:
     dim = op.properties["dim"].value.data  # type: ignore[attr-defined]
     compiler.tiles.add(op.results[0])
     if is_dynamic(parent):
-        value = f"{compiler.bind(_counted, 'f')}({compiler.extents[parent]}, {dim})"
+        value = f"{compiler.bind(counted, 'f')}({compiler.extents[parent]}, {dim})"
     else:
-        value = compiler.bind(_counted(iteration_extents(parent), dim))
+        value = compiler.bind(counted(iteration_extents(parent), dim))
     compiler.line(f"{compiler.define(op.results[0])} = {value}")
-
-
-def _counted(extents: Sequence[int], dim: int) -> Tensor:
-    return torch.arange(extents[dim]).reshape([-1 if d == dim else 1 for d in range(len(extents))])
 
 
 def iteration_extents(op: linalg.GenericOp) -> list[int]:
@@ -95,7 +91,7 @@ def _within(map_: AffineMap, extents: Sequence[int], shape: Sequence[int]) -> No
     for axis, (expr, extent) in enumerate(zip(map_.results, shape, strict=True)):
         if isinstance(expr, AffineDimExpr):
             continue
-        values = _grid(expr, [_counted(extents, d) for d in range(len(extents))])
+        values = _grid(expr, [counted(extents, d) for d in range(len(extents))])
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= extent:
             raise Fault("KT225", f"subscripts {low} to {high} of axis {axis}, which has {extent} elements")
@@ -108,10 +104,7 @@ def _to_space(map_: AffineMap, extents: Sequence[int]) -> Callable[[Any], Any]:
         order = sorted(range(len(dims)), key=dims.__getitem__)
         shape = [extents[d] if d in dims else 1 for d in range(len(extents))]
         return lambda t: t.permute(order).reshape(shape) if isinstance(t, Tensor) else t
-    grids = [
-        torch.arange(n).reshape([-1 if i == axis else 1 for i in range(len(extents))])
-        for axis, n in enumerate(extents)
-    ]
+    grids = [counted(extents, d) for d in range(len(extents))]
     index = tuple(_grid(e, grids) for e in map_.results)
     return lambda t: t[index] if isinstance(t, Tensor) else t
 

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from tracer.ktir.dialect import GenerateOp, ParallelInsertSliceOp
 from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import Element, element
-from tracer.ktir.simulator.dynamic import declared, filled, require
+from tracer.ktir.simulator.dynamic import counted, declared, filled, require
 from tracer.ktir.simulator.faults import Fault
 
 
@@ -212,11 +212,7 @@ def _generate(compiler: Compiler, op: Operation) -> None:
 
     def generate(run: Callable[..., Tensor], *dims: int) -> Tensor:
         extents = filled(shape, dims)
-        rank = len(extents)
-        grids = [
-            torch.arange(n).reshape([-1 if i == axis else 1 for i in range(rank)])
-            for axis, n in enumerate(extents)
-        ]
+        grids = [counted(extents, d) for d in range(len(extents))]
         return run(*grids).to(el.dtype).expand(extents)
 
     arguments = ", ".join([body, *(compiler.use(e) for e in op.extents)])

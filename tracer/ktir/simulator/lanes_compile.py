@@ -5,15 +5,9 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-# Importing a module of emitters registers them; where nothing varies, those of single cores are used.
+# Importing emitters registers them; where nothing varies, those of single cores are used.
 from tracer.ktir.simulator import (  # noqa: F401
-    emit_arith,
-    emit_control,
-    emit_distributed,
-    emit_generic,
-    emit_ktdp,
-    emit_linalg,
-    emit_tensor,
+    emitters,
     lanes_emit_control,
     lanes_emit_ktdp,
     lanes_emit_tensor,

@@ -167,17 +167,22 @@ def _hypot(emitter: Emitter, x: SSAValue, y: SSAValue) -> SSAValue:
     return emitter.emit(SelectOp(emitter.emit(CmpfOp(big, infinite, "oeq")), big, length))
 
 
+# Functions of the library that are several operations here.
+_COMPOSED: dict[str, Callable[..., SSAValue]] = {"hypot": _hypot}
+
+
 def _extern(op: ExternElementwiseOp, emitter: Emitter) -> None:
     symbol = op.attributes["symbol"]
     assert isinstance(symbol, StringAttr)
     name = symbol.data.removeprefix("__nv_")
-    if name.removesuffix("f") == "hypot":
-        emitter.replace([_hypot(emitter, *op.sources)])
-        return
     # CUDA's library names the f32 variant of `tanh` `tanhf`.
-    known = _LIBRARY.get(name) or _LIBRARY.get(name.removesuffix("f"))
-    if known is not None:
-        emitter.replace([emitter.emit(known(*op.sources))])
+    for spelling in (name, name.removesuffix("f")):
+        if spelling in _LIBRARY:
+            emitter.replace([emitter.emit(_LIBRARY[spelling](*op.sources))])
+            return
+        if spelling in _COMPOSED:
+            emitter.replace([_COMPOSED[spelling](emitter, *op.sources)])
+            return
 
 
 _RULES: dict[type[Operation], Callable[[Any, Emitter], None]] = {
