@@ -241,11 +241,10 @@ def _for(parser: Parser) -> Operation:
     upper = parser.parse_unresolved_operand()
     parser.parse_keyword("step")
     step = parser.parse_unresolved_operand()
-    names, inits, types = [], [], []
     pos = parser.pos
-    if parser.parse_optional_keyword("iter_args"):
-        names, inits = parse_assignments(parser)
-        types = parse_result_types(parser)
+    carried = parser.parse_optional_keyword("iter_args") is not None
+    names, inits = parse_assignments(parser) if carried else ([], [])
+    types = parse_result_types(parser) if carried else []
     index_type = parser.parse_type() if parser.parse_optional_punctuation(":") else IndexType()
     if len(types) != len(names):
         parser.raise_error(
