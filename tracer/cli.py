@@ -343,6 +343,10 @@ def simulate(
     latency: Annotated[bool, typer.Option("--latency", help="Cycles by the latency model.")] = False,
     pipeline: Annotated[Pipeline, typer.Option(help="What overlaps in the latency model.")] = Pipeline.SERIAL,
     mode: Annotated[Mode, typer.Option(help="`ktir_cpu` imitates the public simulator.")] = Mode.STRICT,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Operations in loops that a core may execute.", show_default="a billion"),
+    ] = None,
     roofline: Annotated[
         Path | None, typer.Option(help="Write the roofline plot (SVG or PNG; needs matplotlib).")
     ] = None,
@@ -366,6 +370,7 @@ def simulate(
         trace=trace,
         pipeline=wanted,
         mode=mode.value,
+        max_steps=max_steps,
     )
     if roofline and outcome.latency:
         save_roofline(outcome, roofline)

@@ -118,3 +118,18 @@ def test_lint_leaves_literal_addresses_to_whoever_has_the_memory(harvest, file):
 @pytest.mark.parametrize("command", ["lint", "simulate"])
 def test_help_says_the_exit_codes(harvest, command):
     assert "Exit codes: 0 " in " ".join(harvest(command, "--help").out.split())
+
+
+def test_simulate_ends_a_loop_at_max_steps(harvest, file):
+    looped = """%c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %w = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %v) -> (tensor<4xf32>) {
+      %sum = arith.addf %s, %v : tensor<4xf32>
+      scf.yield %sum : tensor<4xf32>
+    }"""
+    file.write_text(GOOD.replace("%w = arith.addf %v, %v : tensor<4xf32>", looped))
+    assert harvest("simulate", file, "--max-steps", "8").code == 0
+    ended = harvest("simulate", file, "--max-steps", "7")
+    assert ended.code == 1
+    assert "KT222" in ended.out
+    assert "8 operations, more than 7" in ended.out

@@ -179,7 +179,7 @@ COUNTED = """%c1 = arith.constant 1 : index
 @pytest.mark.parametrize(("body", "op"), [(WHILE, "scf.while"), (COUNTED, "scf.for")])
 def test_a_loop_without_end_is_an_error(through: Text, body: str, op: str) -> None:
     function = Module.parse(through(body, 8, "f32", "f32")).function()
-    with pytest.raises(KtirError, match="pass max_steps") as caught:
+    with pytest.raises(KtirError, match="raise the limit") as caught:
         function.run([X, torch.zeros(8)], max_steps=10_000)
     found = caught.value.diagnostics[0]
     assert (found.code, found.op, found.line > 0, found.core) == ("KT222", op, True, 0)

@@ -28,7 +28,7 @@ from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import run_cores
-from tracer.ktir.simulator.session import Session
+from tracer.ktir.simulator.session import MAX_STEPS, Session
 from tracer.ktir.simulator.slices import addressing
 from tracer.target import SPYRE
 
@@ -230,8 +230,15 @@ class Coverage:
 class Tracer(Session):
     """A session that records accesses instead of making them."""
 
-    def __init__(self, program: Any, grid: tuple[int, int, int], names: Sequence[str]):
-        super().__init__(program, grid, SPYRE, sanitize=False)
+    def __init__(
+        self,
+        program: Any,
+        grid: tuple[int, int, int],
+        names: Sequence[str],
+        *,
+        max_steps: int = MAX_STEPS,
+    ):
+        super().__init__(program, grid, SPYRE, sanitize=False, max_steps=max_steps)
         self.positions = {name: i for i, name in enumerate(names)}
         self.coverage = Coverage()
         self._reads: set[Any] = set()
@@ -344,17 +351,21 @@ class Tracer(Session):
 
 
 def coverage(
-    function: Function, args: Sequence[Any] | None = None, *, grid: Sequence[int] | None = None
+    function: Function,
+    args: Sequence[Any] | None = None,
+    *,
+    grid: Sequence[int] | None = None,
+    max_steps: int = MAX_STEPS,
 ) -> Coverage:
     """Trace the accesses of every core of a function.
 
-    `args` are as for `Function.run`; None, as a whole or for one pointer, stands for memory of any size.
-    Tensors are needed only where addresses depend on their elements. Raises KtirError KT304 where an
-    access depends on data that is not given, and the KT2xx of an access outside its view.
+    `args` and `max_steps` are as for `Function.run`; None, as a whole or for one pointer, stands for memory
+    of any size. Tensors are needed only where addresses depend on their elements. Raises KtirError KT304
+    where an access depends on data that is not given, and the KT2xx of an access outside its view.
     """
     program = compile_function(function.module.module, function.op, keep=addressing(function.op))
     x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
-    tracer = Tracer(program, (x, y, z), function.argument_names)
+    tracer = Tracer(program, (x, y, z), function.argument_names, max_steps=max_steps)
     run_cores(tracer, passed_arguments(function, args))
     return tracer.coverage
 

@@ -18,6 +18,7 @@ from tracer.ktir.coverage import AccessMap, Coverage, Missing, coverage
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
 from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.run import Function
+from tracer.ktir.simulator.session import MAX_STEPS
 from tracer.ktir.simulator.slices import sources
 from tracer.ktir.text import with_source
 
@@ -26,7 +27,11 @@ _UNDECIDED = ("KT304", "KT216")
 
 
 def coverage_findings(
-    function: Function, args: Sequence[Any] | None = None, *, grid: Sequence[int] | None = None
+    function: Function,
+    args: Sequence[Any] | None = None,
+    *,
+    grid: Sequence[int] | None = None,
+    max_steps: int = MAX_STEPS,
 ) -> list[Diagnostic]:
     """Warnings KT301 (written more than once), KT302 (never written) and KT303 (positions of a
     contraction's operand never read along the axis that a loop sums over), and the errors KT2xx of accesses
@@ -37,7 +42,7 @@ def coverage_findings(
     depend on data or numbers that `args` (as for `coverage`) does not give.
     """
     try:
-        seen = coverage(function, args, grid=grid)
+        seen = coverage(function, args, grid=grid, max_steps=max_steps)
     except KtirError as error:
         found = [d for d in error.diagnostics if d.code not in _UNDECIDED]
     else:

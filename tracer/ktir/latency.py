@@ -23,6 +23,7 @@ from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.memory import View
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import guarded
+from tracer.ktir.simulator.session import MAX_STEPS
 from tracer.ktir.simulator.slices import addressing
 from tracer.target import SPYRE, SPYRE_TIMING
 
@@ -207,8 +208,8 @@ class _Meter(Tracer):
     longer.
     """
 
-    def __init__(self, *args: Any, config: HardwareConfig, share: float):
-        super().__init__(*args)
+    def __init__(self, *args: Any, config: HardwareConfig, share: float, max_steps: int):
+        super().__init__(*args, max_steps=max_steps)
         self.stick = config.stick_bytes
         self.rates = share, config.ring_bytes_per_cycle
         self.moved: Counter[Operation] = Counter()
@@ -244,14 +245,15 @@ def latency(
     config: HardwareConfig | None = None,
     pipeline: str = "serial",
     mode: str = "strict",
+    max_steps: int = MAX_STEPS,
 ) -> LatencyReport:
     """Cost of a function from its accesses and shapes; its arithmetic is not run.
 
-    `args` as for `coverage`. `mode="ktir_cpu"` counts as the public simulator does. Beside what `latency_ops`
-    says, a collective then sends a partial once around the whole grid; strict sends it to the partners in its
-    group, as no other core needs it. An access to a view that is spread over global memory and scratchpads
-    then takes as long as its slower side, scratchpad bytes moving at the ring's rate and counting as moved;
-    in strict mode scratchpads are free there as everywhere else.
+    `args` and `max_steps` as for `coverage`. `mode="ktir_cpu"` counts as the public simulator does. Beside
+    what `latency_ops` says, a collective then sends a partial once around the whole grid; strict sends it to
+    the partners in its group, as no other core needs it. An access to a view that is spread over global
+    memory and scratchpads then takes as long as its slower side, scratchpad bytes moving at the ring's rate
+    and counting as moved; in strict mode scratchpads are free there as everywhere else.
 
     Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does.
     """
@@ -262,7 +264,9 @@ def latency(
     program = compile_function(function.module.module, function.op, keep=addressing(function.op), counts=True)
     x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
     share = config.memory_bytes_per_cycle / (x * y * z)
-    meter = _Meter(program, (x, y, z), function.argument_names, config=config, share=share)
+    meter = _Meter(
+        program, (x, y, z), function.argument_names, config=config, share=share, max_steps=max_steps
+    )
     values = passed_arguments(function, args)
     cores: list[CoreCost] = []
     costs: dict[Operation, Cost] = {}

@@ -12,7 +12,7 @@ import torch
 from tracer.ktir.coverage_checks import coverage_findings
 from tracer.ktir.diagnostics import Diagnostic, KtirError, location
 from tracer.ktir.latency import LatencyReport, latency
-from tracer.ktir.simulator import Module
+from tracer.ktir.simulator import MAX_STEPS, Module
 from tracer.report.errors import MissingPlotter, UnreadableFile
 from tracer.report.ktir_arguments import arguments, placed_memory
 
@@ -98,6 +98,7 @@ def simulate(
     trace: bool = False,
     pipeline: str | None = None,
     mode: str = "strict",
+    max_steps: int | None = None,
 ) -> Simulation:
     """Run a function on arguments that are given or made up.
 
@@ -107,12 +108,14 @@ def simulate(
     for those of a core's scratchpad; a literal address that is not given is filled as an argument is. `trace`
     notes every operation; `pipeline` (`serial`, `overlapped`, `overlapped_3way`) asks for the latency model.
     `mode` is `strict`, or `ktir_cpu` for results and cycles as the public simulator has them.
+    `max_steps` bounds the operations in loops that one core executes; None is the simulator's own limit.
 
     Raises:
         UnreadableFile: a file cannot be read.
         BadArgument: a spec is malformed, or an argument is missing that no view describes.
     """
     torch.set_num_threads(1)
+    max_steps = MAX_STEPS if max_steps is None else max_steps
     try:
         module = Module.parse(_read(file), str(file))
         chosen = module.function(function)
@@ -123,14 +126,21 @@ def simulate(
     placed, local = placed_memory(chosen, memory, generator)
     before = {address: tensor.clone() for address, tensor in placed.items()}
     grid = None if cores is None else (cores,)
-    found = [*module.warnings, *coverage_findings(chosen, values, grid=grid)]
+    found = [*module.warnings, *coverage_findings(chosen, values, grid=grid, max_steps=max_steps)]
     notes: list[str] = []
     watch = (lambda core, op, values: notes.append(_note(core, op, values))) if trace else None
     outputs: list[tuple[str, torch.Tensor]] = []
     report = None
     try:
         result = chosen.run(
-            values, grid=grid, check=False, memory=placed or None, lx=local or None, mode=mode, trace=watch
+            values,
+            grid=grid,
+            check=False,
+            memory=placed or None,
+            lx=local or None,
+            mode=mode,
+            trace=watch,
+            max_steps=max_steps,
         )
     except KtirError as error:
         found += error.diagnostics
@@ -143,7 +153,8 @@ def simulate(
             for address, tensor in placed.items()
             if not torch.equal(before[address], tensor)
         ]
-        report = latency(chosen, values, grid=grid, pipeline=pipeline, mode=mode) if pipeline else None
+        if pipeline:
+            report = latency(chosen, values, grid=grid, pipeline=pipeline, mode=mode, max_steps=max_steps)
     x, y, z = chosen.grid
     return Simulation(chosen.name, cores or x * y * z, tuple(outputs), _distinct(found), tuple(notes), report)
 

@@ -3,5 +3,6 @@ does.
 """
 
 from tracer.ktir.simulator.run import Function, Module, Result
+from tracer.ktir.simulator.session import MAX_STEPS
 
-__all__ = ["Function", "Module", "Result"]
+__all__ = ["MAX_STEPS", "Function", "Module", "Result"]

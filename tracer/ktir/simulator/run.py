@@ -245,7 +245,7 @@ class Function:
             def again(probe: Probe) -> tuple[Session, list[Any]]:
                 program = compile_function(self.module.module, self.op, probe=probe)
                 fresh, _, passed = self._prepare(
-                    args, session.grid, False, False, (), None, None, target, program
+                    args, session.grid, False, False, (), None, None, target, program, max_steps=max_steps
                 )
                 return fresh, passed
 

@@ -109,7 +109,7 @@ class Session:
             raise Fault(
                 "KT222",
                 f"with this loop the core executes {total} operations, more than {self.max_steps}; "
-                f"check {suspect}, or pass max_steps",
+                f"check {suspect}, or raise the limit (max_steps)",
             )
 
     def _running(self) -> Operation | None:
