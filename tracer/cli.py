@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import traceback
 from enum import IntEnum, StrEnum
@@ -154,17 +153,16 @@ def harvest(
 def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool) -> int:
     from rich.console import Console
 
+    from tracer import workers
     from tracer.pipeline import harvest_model
     from tracer.report.progress import ProgressPrinter
     from tracer.report.summary import as_json as summary_json
     from tracer.report.summary import table, tracebacks
 
-    # A request to end is as good as Ctrl-C: what is finished is kept.
-    signal.signal(signal.SIGTERM, _interrupt)
     errors = Console(stderr=True)
     reports: list[Report] = []
     codes: list[int] = []
-    with ProgressPrinter(errors, quiet) as progress:
+    with workers.interruptible(), ProgressPrinter(errors, quiet) as progress:
         for model in models:
             progress.started(model)
             try:
@@ -185,10 +183,6 @@ def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool)
     if reports and not quiet and not as_json:
         Console().print(table(reports))
     return _worst(codes)
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _code(report: Report) -> int:

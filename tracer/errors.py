@@ -19,6 +19,8 @@ class HarvestError(Exception):
     code: ClassVar[str] = "HV000"
     message: ClassVar[str] = "{reason}"
     advice: ClassVar[str] = ""
+    settled: ClassVar[bool] = True
+    """Whether the same input must end so again; what the machine may have had a part in is tried anew."""
 
     def __init__(self, *, op: str | None = None, line: str | None = None, **fields: object) -> None:
         self.op = op

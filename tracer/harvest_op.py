@@ -62,6 +62,8 @@ class OpResult:
     message: str = ""
     """The whole sentence for people: code, op, reason, source line, advice."""
     trace: str = ""
+    settled: bool = True
+    """Whether another run would end so as well, and need not try."""
 
     @property
     def file_digests(self) -> dict[str, str]:
@@ -111,6 +113,7 @@ def harvest_op(task: OpTask) -> OpResult:
             seconds=watch.seconds,
             message=str(error),
             trace=traceback.format_exc(),
+            settled=error.settled,
         )
     except Exception as error:
         reason = f"{type(error).__name__}: {_one_line(error)}"
@@ -123,15 +126,15 @@ def harvest_op(task: OpTask) -> OpResult:
             seconds=watch.seconds,
             message=message,
             trace=traceback.format_exc(),
+            settled=False,
         )
 
 
 def lost(task: OpTask) -> OpResult:
     """The result of an op whose process died."""
     reason = "the process that worked on it died"
-    return OpResult(
-        task.name, "failed", "process", reason, message=f"{task.name}: {reason}. Try: report the op."
-    )
+    message = f"{task.name}: {reason}. Try: report the op."
+    return OpResult(task.name, "failed", "process", reason, message=message, settled=False)
 
 
 def _harvest(task: OpTask, watch: _Stopwatch) -> OpResult:

@@ -128,6 +128,7 @@ def harvest_model(
     config = resolve(model_id, offline=options.offline)
     clock = time.perf_counter()
     traced = _trace(config, options)
+    workers.check_interruption()
     run = _Run(config, options, traced, registry.get(config.safe_name), on_progress)
     run.report.seconds["trace"] = time.perf_counter() - clock
     with Journal(options.out, config.safe_name, read_only=options.dry_run) as journal:
@@ -284,7 +285,7 @@ class _Run:
             self.on_progress(Progress(self.model, done, total, result))
 
     def _is_done(self, task: OpTask, finished: Finished) -> bool:
-        if finished.key != task.key(self.tool) or finished.status == "failed":
+        if finished.key != task.key(self.tool):
             return False
         present = read_digests(self.root / folder_name(task.name))
         return all(present.get(name) == found for name, found in finished.files.items())
@@ -327,10 +328,11 @@ class _Run:
             )
             return result
         seconds = {**result.seconds, "emit": result.seconds.get("emit", 0.0) + time.perf_counter() - start}
-        key = task.key(self.tool)
-        journal.add(
-            task.name, Finished(key, result.status, result.code, result.reason, result.stages, digests)
-        )
+        if result.settled:
+            end = Finished(
+                task.key(self.tool), result.status, result.code, result.reason, result.stages, digests
+            )
+            journal.add(task.name, end)
         self.entries[task.name] = self._made(op, result, digests)
         return replace(result, seconds=seconds)
 

@@ -20,6 +20,9 @@ from typing import TypeVar
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_AGAIN = 5.0
+"""Seconds after which a limit that was reached is raised again."""
+
 
 def run(
     function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int, *, lost: Callable[[Task], Result]
@@ -28,9 +31,15 @@ def run(
 
     `function` must be a module-level function and handle its own exceptions. `lost(task)` is the result of a
     task whose process died. With one job everything runs in this process.
+
+    Raises:
+        KeyboardInterrupt: an interruption arrived; what was being worked on is no result.
     """
     if jobs <= 1 or len(tasks) <= 1:
-        yield from map(function, tasks)
+        for task in tasks:
+            result = function(task)
+            check_interruption()
+            yield result
         return
     pending = list(tasks)
     workers = min(jobs, len(pending))
@@ -49,6 +58,9 @@ def run(
                     yield lost(pending[done])
                     done += 1
             except BaseException:
+                # What is half done is lost in any case, and a person who interrupts does not want to wait.
+                for process in multiprocessing.active_children():
+                    process.terminate()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
         broken, pending = done < len(pending), pending[done:]
@@ -65,7 +77,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start(parent: int) -> None:
-    # Ctrl-C is for the parent, which lets running tasks finish; a worker whose parent was killed ends itself.
+    # Ctrl-C is for the parent, which ends its workers; a worker whose parent was killed ends itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -74,6 +86,38 @@ def _start(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+_received: list[int] = []
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C and a request to end raise KeyboardInterrupt in the body, and be remembered.
+
+    Foreign code may lose the exception, as an import from C++ does; `check_interruption` raises it again.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        _received.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        _received.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def check_interruption() -> None:
+    """Raise KeyboardInterrupt where an interruption arrived since `interruptible` began."""
+    if _received:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -98,7 +142,10 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def time_limit(seconds: float, error: Exception) -> Iterator[None]:
-    """Raise `error` in the body after `seconds`. Without effect outside a process's main thread, or for 0."""
+    """Raise `error` in the body after `seconds`, and again where foreign code lost it.
+
+    Without effect outside a process's main thread, or for 0.
+    """
     if (
         seconds <= 0
         or threading.current_thread() is not threading.main_thread()
@@ -111,7 +158,7 @@ def time_limit(seconds: float, error: Exception) -> Iterator[None]:
         raise error
 
     before = signal.signal(signal.SIGALRM, alarm)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
         yield
     finally:

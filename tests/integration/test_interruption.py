@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,9 @@ import time
 
 import pytest
 
+from tracer.capture.errors import CodegenFailure
 from tracer.emit.digest import read_digests
+from tracer.harvest_op import OpResult
 
 ONLY = ("--only", "torch.m*", "--phases", "prefill")
 
@@ -88,3 +91,42 @@ def test_an_interruption_between_two_ops_keeps_the_first(harvest, tiny, tmp_path
     assert "run the same command again" in outcome.out
     assert len(registry(tmp_path / "h")["tiny-llama"]["ops"]) == 2
     assert all(read_digests(path) for path in (tmp_path / "h" / "tiny-llama").iterdir())
+
+
+def test_an_interruption_that_an_op_loses_ends_the_run_without_that_op(
+    harvest, tiny, tmp_path, registry, tree, whole, monkeypatch
+):
+    import tracer.pipeline
+
+    original, calls = tracer.pipeline.harvest_op, []
+
+    def loses_it(task):
+        calls.append(task.name)
+        if len(calls) == 3:
+            # As an import does that runs below C++.
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            return OpResult(task.name, "refused", "HV203", "interrupted in an import")
+        return original(task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tracer.pipeline, "harvest_op", loses_it)
+        assert harvest("--model", tiny, *ONLY, "--out", "h").code == 2
+    assert len(registry(tmp_path / "h")["tiny-llama"]["ops"]) == 2
+    assert harvest("--model", tiny, *ONLY, "--out", "h").code == 0
+    assert tree(tmp_path / "h") == whole
+
+
+def test_what_the_machine_may_have_had_a_part_in_is_tried_again(
+    harvest, tiny, tmp_path, tree, whole, monkeypatch
+):
+    import tracer.capture
+
+    def fails(call, target):
+        raise CodegenFailure(detail="ImportError: cannot load a library")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tracer.capture, "capture", fails)
+        assert harvest("--model", tiny, *ONLY, "--out", "h").code == 5
+    assert harvest("--model", tiny, *ONLY, "--out", "h").code == 0
+    assert tree(tmp_path / "h") == whole

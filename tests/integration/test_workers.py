@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import importlib
 import signal
 import threading
@@ -80,3 +81,42 @@ def test_an_interruption_that_another_thread_takes_waits_as_well():
         idle.set()
         thread.join()
     assert steps == ["done"]
+
+
+def test_an_interruption_that_a_task_loses_is_raised_after_it():
+    def loses(task: int) -> int:
+        with contextlib.suppress(KeyboardInterrupt):
+            if task == 1:
+                signal.raise_signal(signal.SIGINT)
+        return task
+
+    results = workers.run(loses, range(3), 1, lost=lambda task: -task)
+    with workers.interruptible():
+        assert next(results) == 0
+        with pytest.raises(KeyboardInterrupt):
+            next(results)
+    workers.check_interruption()
+
+
+def sleep_on() -> None:
+    with workers.time_limit(0.1, TimeoutError()):
+        with contextlib.suppress(TimeoutError):
+            time.sleep(10)
+        time.sleep(10)
+
+
+def test_a_limit_that_a_task_loses_is_raised_again(monkeypatch):
+    monkeypatch.setattr(workers, "_AGAIN", 0.1)
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        sleep_on()
+    assert time.monotonic() - start < 5
+
+
+def test_an_interruption_does_not_wait_for_tasks(tasks):
+    start = time.monotonic()
+    results = workers.run(tasks.sleeps_from_one_on, range(4), 2, lost=tasks.lost)
+    assert next(results) == 0
+    with pytest.raises(KeyboardInterrupt):
+        results.throw(KeyboardInterrupt)
+    assert time.monotonic() - start < 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 
 def square(value: int) -> int:
@@ -13,6 +14,11 @@ def dies_at_three(value: int) -> int:
     if value == 3:
         os._exit(9)
     return value * value
+
+
+def sleeps_from_one_on(value: int) -> int:
+    time.sleep(60 if value else 0)
+    return value
 
 
 def lost(value: int) -> int:

@@ -27,6 +27,7 @@ class CodegenFailure(HarvestError):
     code = "HV203"
     message = "Inductor could not generate code: {detail}"
     advice = "--debug shows the traceback."
+    settled = False
 
 
 class UnknownBuffer(HarvestError):

@@ -43,6 +43,7 @@ class Timeout(HarvestError):
     code = "HV505"
     message = "the op took longer than {seconds} seconds"
     advice = "raise --timeout, or report the op."
+    settled = False
 
 
 class NoFolder(HarvestError):
