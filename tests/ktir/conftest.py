@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+# Test modules import what they share from here.
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from exact import Bench
 
 
 def elementwise(
@@ -140,3 +147,13 @@ def _function() -> Callable[..., str]:
 @pytest.fixture(name="through")
 def _through() -> Callable[..., str]:
     return through
+
+
+@pytest.fixture(name="bench", params=["tile", "scalar"])
+def _bench(request: pytest.FixtureRequest) -> Bench:
+    return Bench(function, view, tile, request.param == "scalar")
+
+
+@pytest.fixture(name="tiles_bench")
+def _tiles_bench() -> Bench:
+    return Bench(function, view, tile, False)

@@ -364,8 +364,7 @@ def coverage(
     where an access depends on data that is not given, and the KT2xx of an access outside its view.
     """
     program = compile_function(function.module.module, function.op, keep=addressing(function.op))
-    x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
-    tracer = Tracer(program, (x, y, z), function.argument_names, max_steps=max_steps)
+    tracer = Tracer(program, function.on_grid(grid), function.argument_names, max_steps=max_steps)
     run_cores(tracer, passed_arguments(function, args))
     return tracer.coverage
 

@@ -262,7 +262,7 @@ def latency(
             raise ValueError(f"{name} must be one of {', '.join(known)}, not {value}")
     config = config or HardwareConfig()
     program = compile_function(function.module.module, function.op, keep=addressing(function.op), counts=True)
-    x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else function.grid
+    x, y, z = function.on_grid(grid)
     share = config.memory_bytes_per_cycle / (x * y * z)
     meter = _Meter(
         program, (x, y, z), function.argument_names, config=config, share=share, max_steps=max_steps

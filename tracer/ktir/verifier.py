@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AnyFloat,
     ArrayAttr,
     DenseIntOrFPElementsAttr,
+    IndexType,
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     UnregisteredOp,
 )
@@ -23,6 +26,7 @@ from tracer.ktir.dialect import (
     ConstructAccessTileOp,
     ConstructIndirectAccessTileOp,
     LoadOp,
+    RuntimeArgType,
     StoreOp,
 )
 from tracer.ktir.reshapes import reshaped
@@ -41,8 +45,9 @@ def verify(module: ModuleOp) -> list[Diagnostic]:
             names[op.sym_name.data] = names.get(op.sym_name.data, 0) + 1
             if names[op.sym_name.data] == 2:
                 found.append(at(op, "KT116", f"function {op.sym_name.data} is defined twice"))
-            found += _grid(op, module)
-        found += _foreign(op)
+            called = _called(op, module)
+            found += [*_grid(op, called), *_arguments(op, called)]
+        found += [*_foreign(op), *_maps(op)]
         if isinstance(op, ConstructAccessTileOp):
             found += _tile(op, op.access_tile_set.data, op.access_tile_order.data.results)
         elif isinstance(op, ConstructIndirectAccessTileOp):
@@ -56,12 +61,35 @@ def verify(module: ModuleOp) -> list[Diagnostic]:
     return found + usage(module)
 
 
-def _grid(op: func.FuncOp, module: ModuleOp) -> Iterable[Diagnostic]:
+def _called(op: func.FuncOp, module: ModuleOp) -> bool:
+    return any(
+        isinstance(o, func.CallOp) and o.callee.string_value() == op.sym_name.data for o in module.walk()
+    )
+
+
+def _arguments(op: func.FuncOp, called: bool) -> Iterable[Diagnostic]:
+    """Arguments that nobody who starts a function can pass."""
+    if called or not op.body.blocks:
+        return
+    for argument in op.body.blocks[0].args:
+        if not isinstance(argument.type, IndexType | IntegerType | AnyFloat | RuntimeArgType):
+            name = f"%{argument.name_hint or argument.index}"
+            text = (
+                f"argument {name} is {argument.type}: take index, and build views with construct_memory_view"
+            )
+            yield at(op, "KT216", text)
+
+
+def _maps(op: Operation) -> Iterable[Diagnostic]:
+    """Maps that would change what a named operation computes."""
+    if op.name.startswith("linalg.") and op.name != "linalg.generic" and "indexing_maps" in op.attributes:
+        text = f"{op.name} has its own indexing maps; write linalg.generic for others"
+        yield at(op, "KT102", text)
+
+
+def _grid(op: func.FuncOp, called: bool) -> Iterable[Diagnostic]:
     value = op.attributes.get("grid")
     if value is None:
-        called = any(
-            isinstance(o, func.CallOp) and o.callee.string_value() == op.sym_name.data for o in module.walk()
-        )
         if op.body.blocks and not called:
             # The public simulator takes one core; say so rather than guess in silence.
             yield at(op, "KT110", "the function has no grid; it runs on one core", "warning")

@@ -104,7 +104,8 @@ def check_points(view: View, points: np.ndarray) -> None:
 
 
 def _where(mask: Tensor, lo: Sequence[int]) -> Coordinates:
-    return tuple(int(i) + b for i, b in zip(torch.nonzero(mask)[0], lo, strict=True))
+    # Where elements have several numbers each, the mask has one axis more.
+    return tuple(int(i) + b for i, b in zip(torch.nonzero(mask)[0], lo, strict=False))
 
 
 def note_read(session: Session, buffer: Buffer, window: Window, lo: Sequence[int]) -> None:
@@ -155,7 +156,7 @@ def read_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[in
     if not buffer.stored:
         return strided(buffer.data, offset, shape, view.strides)
     if session.sanitize:
-        note_read(session, buffer, BoxWindow(offset, shape, view.strides), lo)
+        note_read(session, buffer, BoxWindow(offset, shape, view.strides, buffer.grain), lo)
     return strided(buffer.data, offset, shape, view.strides).clone(memory_format=torch.contiguous_format)
 
 
@@ -172,7 +173,7 @@ def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[i
     offset = view.address(lo)
     session.accessed(buffer, *span(offset, shape, view.strides))
     if session.sanitize:
-        note_write(session, buffer, BoxWindow(offset, shape, view.strides), lo)
+        note_write(session, buffer, BoxWindow(offset, shape, view.strides, buffer.grain), lo)
     assign(buffer.data, offset, shape, view.strides, value)
 
 
@@ -192,7 +193,7 @@ def read_addresses(session: Session, view: View, flat: np.ndarray) -> Tensor:
     if len(flat):
         session.accessed(buffer, int(flat.min()), int(flat.max()))
     if buffer.stored and session.sanitize:
-        note_read(session, buffer, ElementWindow(addresses), (0,))
+        note_read(session, buffer, ElementWindow(addresses, buffer.grain), (0,))
     return buffer.data[addresses]
 
 
@@ -211,7 +212,7 @@ def write_addresses(session: Session, view: View, flat: np.ndarray, value: Tenso
         flat, value = flat[keep], value[torch.from_numpy(keep)]
     addresses = torch.from_numpy(np.array(flat))
     if session.sanitize:
-        note_write(session, buffer, ElementWindow(addresses), (0,))
+        note_write(session, buffer, ElementWindow(addresses, buffer.grain), (0,))
     buffer.data[addresses] = value
 
 

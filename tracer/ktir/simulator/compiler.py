@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tracer.ktir.diagnostics import KtirError, at
 from tracer.ktir.simulator.compat import two_step_rsqrt
-from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, rounder
+from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, rounder, wrap
 from tracer.ktir.simulator.dynamic import alike, is_dynamic
 from tracer.ktir.simulator.scalar_ops import CMPI, predicate_of, scalar_function
 from tracer.ktir.simulator.tensor_ops import tile_function
@@ -175,7 +175,14 @@ class Compiler:
         if self.vector:
             self.tiles.update(op.results)
         elif (inline := _inline(op, self)) is not None:
-            self.line(f"{self.define(op.results[0])} = {inline}")
+            name = self.define(op.results[0])
+            self.line(f"{name} = {inline}")
+            if op.name in _INLINE_INT:
+                # An index has 64 bits; the sum of a pointer and an index is a pointer.
+                wrapped = f"{self.bind(wrap, 'f')}({name}, 64)"
+                self.line(
+                    f"if {name}.__class__ is int and not {-1 << 63} <= {name} < {1 << 63}: {name} = {wrapped}"
+                )
             return
         self.call(op, function)
 
@@ -250,16 +257,17 @@ _INLINE_CMP = {"eq": "==", "ne": "!=", "slt": "<", "sle": "<=", "sgt": ">", "sge
 
 def _inline(op: Operation, compiler: Compiler) -> str | None:
     """A Python expression for cheap scalar ops, so that index arithmetic costs no call."""
+    names = [compiler.use(v) for v in op.operands]
+    # One condition for whole tiles takes one of them.
+    if op.name == "arith.select" and not is_tensor(op.operands[0].type):
+        return f"{names[1]} if {names[0]} else {names[2]}"
     if any(is_tensor(v.type) for v in (*op.operands, *op.results)):
         return None
-    names = [compiler.use(v) for v in op.operands]
     if op.name in _INLINE_INT and element(op.results[0].type).name == "index":
         return f"{names[0]} {_INLINE_INT[op.name]} {names[1]}"
     if op.name == "arith.cmpi" and element(op.operands[0].type).bits > 1:
         sign = _INLINE_CMP.get(CMPI[predicate_of(op)])
         return f"{names[0]} {sign} {names[1]}" if sign else None
-    if op.name == "arith.select":
-        return f"{names[1]} if {names[0]} else {names[2]}"
     if op.name == "arith.index_cast":
         source, result = element(op.operands[0].type), element(op.results[0].type)
         return names[0] if result.bits == 64 and source.bits > 1 else None

@@ -107,30 +107,32 @@ def _round_f32(value: float) -> float:
     return ctypes.c_float(value).value
 
 
-def _round_bf16(value: float) -> float:
-    if value == 0.0 or not math.isfinite(value):
-        return value
-    _, exponent = math.frexp(value)
-    # Eight significant bits down to the subnormal spacing 2**-133; round() is to nearest even.
-    unit = math.ldexp(1.0, max(exponent - 8, -133))
-    rounded = round(value / unit) * unit
-    return math.copysign(math.inf, value) if abs(rounded) >= 2.0**128 else rounded
+def _to_digits(digits: int, least: int, largest: float, over: float) -> Callable[[float], float]:
+    """Rounding to `digits` significant bits, down to the spacing of subnormals below 2**least; what rounds
+    past `largest` becomes `over`, with its sign.
+    """
 
-
-def _round_through(dtype: torch.dtype) -> Callable[[float], float]:
     def rounded(value: float) -> float:
-        return float(torch.tensor(value, dtype=torch.float64).to(dtype).to(torch.float64))
+        if value == 0.0 or math.isnan(value):
+            return value
+        if math.isinf(value):
+            return math.copysign(over, value)
+        unit = math.ldexp(1.0, max(math.frexp(value)[1] - 1, least) - digits + 1)
+        # round() is to nearest even; the scaling is exact.
+        near = math.copysign(round(value / unit) * unit, value)
+        return math.copysign(over, value) if abs(near) > largest else near
 
     return rounded
 
 
 _ROUND: dict[str, Callable[[float], float]] = {
     "f16": _round_f16,
-    "bf16": _round_bf16,
+    "bf16": _to_digits(8, -126, float(torch.finfo(torch.bfloat16).max), math.inf),
     "f32": _round_f32,
     "f64": float,
-    "f8E4M3FN": _round_through(torch.float8_e4m3fn),
-    "f8E5M2": _round_through(torch.float8_e5m2),
+    # No infinity: see `rounding`.
+    "f8E4M3FN": _to_digits(4, -6, 448.0, math.nan),
+    "f8E5M2": _to_digits(3, -14, 57344.0, math.inf),
 }
 
 

@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Operation
 
 from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
-from tracer.ktir.simulator.dtypes import element, wrap
+from tracer.ktir.simulator.dtypes import element, rounder, wrap
+from tracer.ktir.simulator.rounding import narrowed
 
 
 @emits("arith.constant")
@@ -23,13 +24,13 @@ def _constant(compiler: Compiler, op: Operation) -> None:
     if isinstance(value, IntegerAttr):
         held: Any = wrap(value.value.data, el.bits)
     elif isinstance(value, FloatAttr):
-        held = value.value.data
+        held = rounder(el)(value.value.data)
     elif isinstance(value, DenseIntOrFPElementsAttr):
         held = dense(value)
     else:
         raise Unsupported(f"constants of the form {value} are not supported")
     if compiler.vector and not isinstance(held, torch.Tensor):
-        held = torch.tensor(held, dtype=torch.float32 if el.narrow else el.dtype).to(el.dtype)
+        held = torch.tensor(held, dtype=el.dtype)
         compiler.tiles.add(op.result)
     literal = isinstance(held, int) or (isinstance(held, float) and math.isfinite(held))
     compiler.line(f"{result} = {held!r}" if literal else f"{result} = {compiler.bind(held)}")
@@ -39,10 +40,9 @@ def dense(value: DenseIntOrFPElementsAttr) -> torch.Tensor:
     """The tile of a dense constant."""
     el = element(value.type)
     shape = tuple(value.get_shape())
-    via = torch.float64 if el.is_float else torch.int64
-    if value.is_splat():
-        single = torch.tensor(next(iter(value.iter_values())), dtype=via)
-        single = (single & 1).bool() if el.bits == 1 else single.to(el.dtype)
-        return single.expand(shape).clone() if el.narrow else single.expand(shape).contiguous()
-    flat = torch.tensor(list(value.iter_values()), dtype=via).reshape(shape)
-    return (flat & 1).bool() if el.bits == 1 else flat.to(el.dtype)
+    values = torch.tensor(list(value.iter_values()), dtype=torch.float64 if el.is_float else torch.int64)
+    if el.is_float:
+        values = narrowed(values, el.dtype)
+    else:
+        values = (values & 1).bool() if el.bits == 1 else values.to(el.dtype)
+    return values[0].expand(shape).contiguous() if value.is_splat() else values.reshape(shape)

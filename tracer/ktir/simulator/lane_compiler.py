@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tracer.ktir.simulator.compiler import Compiler, Unsupported
@@ -45,7 +44,7 @@ class LaneCompiler(Compiler):
 
     def op(self, op: Operation) -> None:
         """Emit with the base emitter where nothing varies. Raises Unsupported for what lanes cannot do."""
-        if self.vector or not (isinstance(op, scf.ForOp | scf.IfOp) or self._varies(op)):
+        if self.vector or not (op.name in _BY_LANE or self.varies(op)):
             super().op(op)
             return
         outer, self.current = self.current, op
@@ -60,7 +59,8 @@ class LaneCompiler(Compiler):
         finally:
             self.current = outer
 
-    def _varies(self, op: Operation) -> bool:
+    def varies(self, op: Operation) -> bool:
+        """Whether lanes may differ in an operand or result."""
         return (
             any(v in self.varying for v in (*inputs(op), *op.results))
             or op.name == "ktdp.get_compute_tile_id"
@@ -78,7 +78,8 @@ class LaneCompiler(Compiler):
             raise Unsupported(f"{op.name} on lanes")
         rank = max((len(v.type.get_shape()) for v in op.operands if is_tensor(v.type)), default=0)  # type: ignore[attr-defined]
         arguments = [self.aligned(v, rank) for v in op.operands]
-        self.line(f"{self.define(op.results[0])} = {self.bind(function, 'f')}({', '.join(arguments)})")
+        results = ", ".join(self.define(r) for r in op.results)
+        self.line(f"{results} = {self.bind(function, 'f')}({', '.join(arguments)})")
 
     def aligned(self, value: SSAValue, rank: int) -> str:
         """An operand that broadcasts against tiles of that rank with a lane dimension in front."""
@@ -124,6 +125,8 @@ class LaneCompiler(Compiler):
             self.line("pass")
 
 
+# Where nothing varies, these still say which lanes take part.
+_BY_LANE = {"scf.for", "scf.if", "ktdp.load", "ktdp.store", "ktdp.construct_indirect_access_tile"}
 _POINTER_ARITHMETIC = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 
 

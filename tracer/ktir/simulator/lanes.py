@@ -44,14 +44,20 @@ class Lanes:
         values = (self.cores % x, self.cores // x % y, self.cores // (x * y))[axis]
         return torch.from_numpy(values)
 
-    def expand(self, lower: Any, upper: Any, step: Any) -> Iterator[tuple[Tensor, Tensor, Lanes]]:
-        """Chunks of (lane, iteration) pairs: index of the outer lane, induction value, and the new lanes."""
+    def expand(
+        self, session: Any, lower: Any, upper: Any, step: Any, weight: int
+    ) -> Iterator[tuple[Tensor, Tensor, Lanes]]:
+        """Chunks of (lane, iteration) pairs: index of the outer lane, induction value, and the new lanes.
+
+        The loop executes `weight` operations per iteration. Raises Bail where the lanes need too many.
+        """
         low, high, by = (np.broadcast_to(np.asarray(v), (self.n,)) for v in (lower, upper, step))
         if (by <= 0).any():
             raise Bail
         trips = np.maximum(0, -(-(high - low) // by))
         if float(trips.sum(dtype=np.float64)) > MAX_TRIPS:
             raise Bail
+        self.spend(session, trips * weight)
         outer = np.repeat(np.arange(self.n), trips)
         count = np.arange(len(outer)) - np.repeat(np.cumsum(trips) - trips, trips)
         values = low[outer] + count * by[outer]
@@ -67,7 +73,22 @@ class Lanes:
         index = torch.nonzero(condition == wanted).reshape(-1)
         return (index, Lanes(self.cores[index.numpy()], self.limit)) if len(index) else None
 
-    def trips(self, lower: Any, upper: Any, step: Any) -> Iterator[Any]:
+    def spend(self, session: Any, operations: Any) -> None:
+        """Count operations of every lane for its core. Raises Bail where a core would execute too many."""
+        weights = np.broadcast_to(np.asarray(operations, dtype=np.float64), (self.n,))
+        for core, spent in enumerate(np.bincount(self.cores, weights)):
+            session.spent[core] = session.spent.get(core, 0) + int(spent)
+            if session.spent[core] > session.max_steps:
+                raise Bail
+
+    def steps(self, session: Any, lower: int, upper: int, step: int, weight: int) -> range:
+        """Induction values of a loop whose bounds are those of every lane. Raises Bail as `expand` does."""
+        if step <= 0:
+            raise Bail
+        self.spend(session, weight * max(0, -(-(upper - lower) // step)))
+        return range(lower, upper, step)
+
+    def trips(self, session: Any, lower: Any, upper: Any, step: Any, weight: int) -> Iterator[Any]:
         """Induction values of a loop that every lane runs equally often. Raises Bail for any other."""
         low, high, by = (np.asarray(v) for v in (lower, upper, step))
         if (by <= 0).any():
@@ -75,6 +96,7 @@ class Lanes:
         counts = np.maximum(0, -(-(high - low) // by))
         if counts.size and (counts.min() != counts.max() or counts.max() > MAX_TRIPS):
             raise Bail
+        self.spend(session, counts * weight)
         for k in range(int(counts.max()) if counts.size else 0):
             value = lower + k * step
             yield value if isinstance(value, Tensor) else torch.full((self.n,), int(value), dtype=torch.int64)

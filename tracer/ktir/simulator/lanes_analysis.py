@@ -29,11 +29,16 @@ def expandable(loop: Operation) -> bool:
 
 
 def batchable(function: func.FuncOp) -> bool:
-    """Whether the function has only operations that lanes are worth trying for."""
-    return not any(
-        op.name in ("func.call", "scf.while", "scf.parallel", "scf.forall", "ktdp.inter_tile_reduce")
-        for op in function.walk()
-    )
+    """Whether the function has only operations that lanes are worth trying for, and returns nothing."""
+    if function.function_type.outputs.data:
+        return False
+    for op in function.walk():
+        if op.name in ("func.call", "scf.while", "scf.parallel", "scf.forall", "ktdp.inter_tile_reduce"):
+            return False
+        # Every core has a scratchpad of its own, whatever the address.
+        if isinstance(op, ktdp.ConstructMemoryViewOp) and op.memory_space.is_local:
+            return False
+    return True
 
 
 def varying_values(function: func.FuncOp) -> set[SSAValue]:

@@ -7,7 +7,6 @@ from xdsl.ir import Operation
 
 from tracer.ktir.simulator.compiler import Unsupported, weight
 from tracer.ktir.simulator.dtypes import element, is_tensor
-from tracer.ktir.simulator.emit_control import loop_over
 from tracer.ktir.simulator.lane_compiler import LaneCompiler, is_number, lane_emits
 from tracer.ktir.simulator.lanes import merge
 from tracer.ktir.simulator.lanes_analysis import expandable
@@ -18,11 +17,13 @@ def _for(compiler: LaneCompiler, op: Operation) -> None:
     assert isinstance(op, scf.ForOp)
     induction, *carried = op.body.block.args
     varies = bool(compiler.varying & {op.lb, op.ub, op.step})
-    bounds = [compiler.use(v) for v in (op.lb, op.ub, op.step)]
+    bounds = ", ".join(
+        ["session", *(compiler.use(v) for v in (op.lb, op.ub, op.step)), str(weight(op.body.block))]
+    )
     outer_lanes = compiler.lanes
     if expandable(op):
         fresh, index = f"lanes{len(compiler.lines)}", f"index{len(compiler.lines)}"
-        pairs = f"{outer_lanes}.expand({', '.join(bounds)})"
+        pairs = f"{outer_lanes}.expand({bounds})"
         compiler.line(f"for {index}, {compiler.define(induction)}, {fresh} in {pairs}:")
         compiler.indent += 1
         compiler.lanes = fresh
@@ -35,11 +36,8 @@ def _for(compiler: LaneCompiler, op: Operation) -> None:
     for arg, init in zip(carried, op.iter_args, strict=True):
         value = compiler.spread(init) if arg in compiler.varying else compiler.use(init)
         compiler.line(f"{compiler.define(arg)} = {value}")
-    if varies:
-        compiler.line(f"for {compiler.define(induction)} in {outer_lanes}.trips({', '.join(bounds)}):")
-    else:
-        loop_over(compiler, induction, bounds, weight(op.body.block))
-        compiler.indent -= 1
+    values = f"{outer_lanes}.{'trips' if varies else 'steps'}({bounds})"
+    compiler.line(f"for {compiler.define(induction)} in {values}:")
     compiler.indent += 1
     compiler.inner(op.body.block)
     end = op.body.block.last_op

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,13 @@ from xdsl.ir.affine import AffineMap, AffineSet
 
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, permutation, set_box
-from tracer.ktir.simulator.compiler import Unsupported
+from tracer.ktir.simulator.access import read_addresses
+from tracer.ktir.simulator.compiler import EMITTERS, Unsupported
 from tracer.ktir.simulator.dtypes import element
-from tracer.ktir.simulator.emit_ktdp import _access_tile, _defining, _view
+from tracer.ktir.simulator.emit_ktdp import _access_tile, _defining, _view, loader
 from tracer.ktir.simulator.lane_compiler import LaneCompiler, lane_emits
 from tracer.ktir.simulator.lanes import Bail, Lanes, load, store
-from tracer.ktir.simulator.memory import Pointer, View
+from tracer.ktir.simulator.memory import DistributedView, Pointer, View
 
 
 @lane_emits("ktdp.get_compute_tile_id")
@@ -73,12 +75,42 @@ def _box(points: AffineSet, order: AffineMap) -> tuple[Box, tuple[int, ...]]:
     return box, axes
 
 
+@lane_emits("ktdp.construct_indirect_access_tile")
+def _indirect_tile(compiler: LaneCompiler, op: Operation) -> None:
+    assert isinstance(op, ktdp.ConstructIndirectAccessTileOp)
+    if compiler.varies(op):
+        raise Unsupported("indirect tiles that differ between lanes")
+    for view in op.index_views:
+        compiler.line(f"{compiler.bind(_need_settled, 'f')}({compiler.use(view)})")
+    EMITTERS[op.name](compiler, op)
+
+
+def _need_settled(view: View) -> None:
+    if view.buffer.stored or not view.buffer.initialized:
+        raise Bail
+
+
 @lane_emits("ktdp.load")
 def _load(compiler: LaneCompiler, op: Operation) -> None:
     assert isinstance(op, ktdp.LoadOp)
     tile = _defining(op)
+    varies = compiler.varies(op)
     if tile is None or element(tile.base.type).name != element(op.result.type).name:
-        raise Unsupported("indirect loads on lanes")
+        if varies or tile is not None:
+            raise Unsupported("indirect loads on lanes")
+        shape = tuple(op.result.type.get_shape())
+        run: Any = lambda session, tile, lanes: _alike(  # noqa: E731
+            session, tile, lanes, lambda s, t: read_addresses(s, *t).reshape(shape)
+        )
+    elif varies:
+        run = _loading(tile)
+    else:
+        run = _loading_alike(tile, op)
+    arguments = f"session, {compiler.use(op.tile)}, {compiler.lanes}"
+    compiler.line(f"{compiler.define(op.result)} = {compiler.bind(run, 'f')}({arguments})")
+
+
+def _loading(tile: ktdp.ConstructAccessTileOp) -> Callable[[Any, Any, Lanes], Tensor]:
     box, axes = _box(tile.access_tile_set.data, tile.access_tile_order.data)
     lo, extents = box.lo, box.shape
     order = [0, *(a + 1 for a in axes)] if axes != tuple(range(len(axes))) else None
@@ -87,8 +119,44 @@ def _load(compiler: LaneCompiler, op: Operation) -> None:
         out = load(session, coordinates, lanes, lo, extents)
         return out if order is None else out.permute(order)
 
-    arguments = f"session, {compiler.use(op.tile)}, {compiler.lanes}"
-    compiler.line(f"{compiler.define(op.result)} = {compiler.bind(run, 'f')}({arguments})")
+    return run
+
+
+def _loading_alike(tile: ktdp.ConstructAccessTileOp, op: ktdp.LoadOp) -> Callable[[Any, Any, Lanes], Tensor]:
+    """One tile for all lanes; of memory that is stored to, only where there is one lane."""
+    straight = loader(tile.access_tile_set.data, tile.access_tile_order.data, op.result.type.get_shape())
+    try:
+        alone = _loading(tile)
+    except Unsupported:
+        alone = None
+
+    def run(session: Any, coordinates: Any, lanes: Lanes) -> Tensor:
+        view = coordinates[0]
+        if isinstance(view, View) and (view.buffer.stored or not view.buffer.initialized):
+            if lanes.n > 1 or alone is None:
+                raise Bail
+            return alone(session, coordinates, lanes)[0]
+        return _alike(session, coordinates, lanes, straight)
+
+    return run
+
+
+def _alike(session: Any, tile: Any, lanes: Lanes, read: Callable[[Any, Any], Tensor]) -> Tensor:
+    """What every lane reads, noted for the core of each. Raises Bail where one of them might store there."""
+    view = tile[0]
+    if not isinstance(view, View):
+        if isinstance(view, DistributedView) and any(p.buffer.stored for p in view.parts):
+            raise Bail
+        return read(session, tile)
+    if view.plain:
+        return read(session, tile)
+    _need_settled(view)
+    if session.wide(view.buffer):
+        for core in np.unique(lanes.cores):
+            session.core = int(core)
+            out = read(session, tile)
+        return out
+    return read(session, tile)
 
 
 @lane_emits("ktdp.store")

@@ -17,8 +17,9 @@ from tracer.ktir.simulator.emit_tensor import _shape, slices_of
 from tracer.ktir.simulator.lane_compiler import LaneCompiler, lane_emits
 from tracer.ktir.simulator.lanes import Bail, Lanes
 from tracer.ktir.simulator.lanes_analysis import captured
-from tracer.ktir.simulator.linalg_ops import MATMULS, accumulator, linalg_function
+from tracer.ktir.simulator.linalg_ops import MATMULS, linalg_function, widened
 from tracer.ktir.simulator.reductions import reducer, regroups
+from tracer.ktir.simulator.rounding import narrowed
 
 
 def _call(compiler: LaneCompiler, op: Operation, function: Any, *arguments: str) -> None:
@@ -160,15 +161,15 @@ lane_emits(
 def _contraction(compiler: LaneCompiler, op: Operation) -> None:
     a, b, c = MATMULS[op.name]
     target = element(op.results[0].type)
-    wide, dtype = accumulator(target), target.dtype
     marks = ["Z" if v in compiler.varying else "" for v in op.operands]
     equation = f"{marks[0]}{a},{marks[1]}{b}->{'Z' if marks[0] or marks[1] else ''}{c}"
     plain = target.is_float and op.name in ("linalg.matmul", "linalg.batch_matmul")
 
-    def contract(left: Tensor, right: Tensor, start: Tensor) -> Tensor:
-        left, right = left.to(wide), right.to(wide)
+    def contract(*operands: Tensor) -> Tensor:
+        left, right, start = (widened(v, target) for v in operands)
         product = torch.matmul(left, right) if plain else torch.einsum(equation, left, right)
-        return (start.to(wide) + product).to(dtype)
+        total = start + product
+        return narrowed(total, target.dtype) if target.is_float else total.to(target.dtype)
 
     _call(compiler, op, contract, *_all(compiler, op))
 

@@ -1,7 +1,10 @@
 """Named linalg ops on tiles: contractions, fills, transposes, broadcasts, elementwise names.
 
 Contractions accumulate in float32 (float64 for f64, exact integers for integers), the output's start value
-included, and round once to the output's type.
+included, in the order of torch's matrix product, and round once to the output's type. Inputs of another type
+are cast first, i1 being 0 and -1; an i1 output is the disjunction of conjunctions, as upstream. An
+elementwise name is the operation of arith or math that the region of the upstream op holds, on operands of
+one type: `round` is half away from zero, `add` of i1 is `or`, `max` of integers is signed.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation
 
 from tracer.ktir.extra_ops import CONTRACTIONS
-from tracer.ktir.simulator.dtypes import Element, element
+from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, rounder
 from tracer.ktir.simulator.dynamic import alike, is_dynamic, lettered, require
-from tracer.ktir.simulator.tensor_ops import INTEGER
+from tracer.ktir.simulator.rounding import narrowed
+from tracer.ktir.simulator.tensor_ops import element_function
 
 TileFunction = Callable[..., Tensor]
 
@@ -32,61 +36,75 @@ def accumulator(target: Element) -> torch.dtype:
     return torch.float64 if target.bits == 64 else torch.float32
 
 
+def widened(value: Tensor, target: Element) -> Tensor:
+    """An operand of a contraction into `target`, in the accumulator's type."""
+    wide = value.to(accumulator(target))
+    return -wide if value.dtype == torch.bool and target.bits > 1 else wide
+
+
 def contraction(letters: tuple[str, str, str], target: Element) -> TileFunction:
     """`(a, b, c) -> c + a x b`, rounded once."""
-    wide = accumulator(target)
-    dtype = target.dtype
+
+    def rounded(product: TileFunction) -> TileFunction:
+        if target.is_float:
+            return lambda *v: narrowed(product(*(widened(t, target) for t in v)), target.dtype)
+        return lambda *v: product(*(widened(t, target) for t in v)).to(target.dtype)
+
     if letters == ("mk", "kn", "mn") and target.is_float:
-        return lambda a, b, c: torch.addmm(c.to(wide), a.to(wide), b.to(wide)).to(dtype)
+        return rounded(lambda a, b, c: torch.addmm(c, a, b))
     if letters == ("bmk", "bkn", "bmn") and target.is_float:
-        return lambda a, b, c: torch.baddbmm(c.to(wide), a.to(wide), b.to(wide)).to(dtype)
+        return rounded(lambda a, b, c: torch.baddbmm(c, a, b))
     equation = f"{letters[0]},{letters[1]}->{letters[2]}"
-    return lambda a, b, c: (c.to(wide) + torch.einsum(equation, a.to(wide), b.to(wide))).to(dtype)
+    return rounded(lambda a, b, c: c + torch.einsum(equation, a, b))
 
 
 def _fill(op: Operation) -> TileFunction:
     out = op.results[0].type
     target = element(out)
+    rounded = rounder(target) if target.is_float else int
     shape = tuple(out.get_shape())  # type: ignore[attr-defined]
 
     def fill(value: Any, out: Tensor) -> Tensor:
         extents = shape if DYNAMIC_INDEX not in shape else tuple(out.shape)
-        if target.narrow:
-            return torch.full(extents, value, dtype=torch.float32).to(target.dtype)
-        return torch.full(extents, value, dtype=target.dtype)
+        return torch.full(extents, rounded(value), dtype=target.dtype)
 
     return fill
 
 
-_ELEMENTWISE: dict[str, TileFunction] = {
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "max": torch.maximum,
-    "min": torch.minimum,
-    "powf": torch.pow,
-    "exp": torch.exp,
-    "log": torch.log,
-    "sqrt": torch.sqrt,
-    "rsqrt": torch.rsqrt,
-    "square": lambda a: a * a,
-    "reciprocal": torch.reciprocal,
-    "negf": torch.neg,
-    "abs": torch.abs,
-    "ceil": torch.ceil,
-    "floor": torch.floor,
-    "tanh": torch.tanh,
-    "erf": torch.erf,
-    "round": torch.round,
-    "select": torch.where,
-    "copy": lambda a: a,
-}
+_ELEMENTWISE: dict[str, tuple[str, str]] = {
+    "add": ("addf", "addi"),
+    "sub": ("subf", "subi"),
+    "mul": ("mulf", "muli"),
+    "div": ("divf", "divsi"),
+    "div_unsigned": ("divf", "divui"),
+    "max": ("maximumf", "maxsi"),
+    "min": ("minimumf", "minsi"),
+    "square": ("mulf", "muli"),
+    "abs": ("absf", "absi"),
+    **{
+        name: (name, "")
+        for name in (
+            "powf", "exp", "log", "sqrt", "rsqrt", "negf", "ceil", "floor", "tanh", "erf", "round",
+        )
+    },
+}  # fmt: skip
+"""Float and integer operation of every elementwise name."""
 
 
-def _divide(target: Element) -> TileFunction:
-    if target.is_float:
-        return torch.div
-    return INTEGER["divsi"]
+def _elementwise(name: str, el: Element) -> TileFunction | None:
+    if name == "select":
+        return torch.where
+    if name == "copy":
+        return lambda a: a
+    if name == "reciprocal":
+        divide = element_function("divf", el)
+        return divide and (lambda a: divide(torch.ones((), dtype=a.dtype), a))
+    if el.bits == 1 and name in ("add", "mul"):
+        return element_function("ori" if name == "add" else "andi", el)
+    if name not in _ELEMENTWISE:
+        return None
+    function = element_function(_ELEMENTWISE[name][not el.is_float], el)
+    return function and ((lambda a: function(a, a)) if name == "square" else function)
 
 
 def linalg_function(op: Operation) -> TileFunction | None:
@@ -103,23 +121,17 @@ def linalg_function(op: Operation) -> TileFunction | None:
             return lambda a, _: a.permute(permutation)
         case "broadcast":
             return _broadcast(op)
-        case "div" | "div_unsigned":
-            function = _named_division(name, op)
-        case _ if name in _ELEMENTWISE:
-            function = _ELEMENTWISE[name]
-        case _:
-            return None
     target = element(op.results[0].type)
+    compute = _elementwise(name, target)
+    if compute is None:
+        return None
+    types = {element(v.type) for v in (op.operands[1:] if name == "select" else op.operands)}
+    if len(types) > 1:
+        names = " and ".join(sorted(t.name for t in types))
+        raise UnsupportedTypeError(f"{op.name} casts nothing: its operands are {names}; cast them before it")
     if is_dynamic(op):
-        plain = function
-        return alike(lambda *a: plain(*a[:-1]).to(target.dtype))
-    if target.narrow:
-        return lambda *a: function(*(v.to(torch.float32) for v in a[:-1])).to(target.dtype)
-    return lambda *a: function(*a[:-1]).to(target.dtype)
-
-
-def _named_division(name: str, op: Operation) -> TileFunction:
-    return INTEGER["divui"] if name == "div_unsigned" else _divide(element(op.results[0].type))
+        return alike(lambda *a: compute(*a[:-1]))
+    return lambda *a: compute(*a[:-1])
 
 
 def _broadcast(op: Operation) -> TileFunction:

@@ -23,7 +23,8 @@ class Buffer:
 
     `data` is 1-D: element k of memory is `data[k]`. `stored` says that the function stores here, so that
     loads must copy and accesses are tracked. `writers` and `readers` hold one number per element; `reads`
-    does so by core, where cores know of each other (see `ordering`).
+    does so by core, where cores know of each other (see `ordering`). They hold `grain` numbers per element
+    where buffers of several element types share the memory.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Buffer:
         stored: bool = False,
         initialized: bool = True,
         core: int | None = None,
+        grain: int = 1,
     ):
         self.name = name
         self.data = data
@@ -42,6 +44,7 @@ class Buffer:
         self.stored = stored
         self.initialized = initialized
         self.core = core
+        self.grain = grain
         self.loaded = True
         self.writers: Tensor | None = None
         self.readers: Tensor | None = None
@@ -50,8 +53,9 @@ class Buffer:
     def track(self, dtype: torch.dtype) -> None:
         """Keep writer and reader maps from now on."""
         if self.writers is None:
-            self.writers = torch.zeros(self.numel, dtype=dtype)
-            self.readers = torch.zeros(self.numel, dtype=dtype) if dtype == torch.int16 else None
+            size = self.numel * self.grain
+            self.writers = torch.zeros(size, dtype=dtype)
+            self.readers = torch.zeros(size, dtype=dtype) if dtype == torch.int16 else None
 
 
 class Pointer:

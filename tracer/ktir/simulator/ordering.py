@@ -31,10 +31,12 @@ class Window(Protocol):
 
 
 class BoxWindow:
-    """A strided box from element `offset` on."""
+    """A strided box from element `offset` on; the `grain` numbers of an element are the last axis."""
 
-    def __init__(self, offset: int, shape: Sequence[int], strides: Sequence[int]):
+    def __init__(self, offset: int, shape: Sequence[int], strides: Sequence[int], grain: int = 1):
         self.place = offset, tuple(shape), tuple(strides)
+        if grain > 1:
+            self.place = offset * grain, (*shape, grain), (*(s * grain for s in strides), 1)
 
     def get(self, held: Tensor) -> Tensor:
         """Values in the shape of the box."""
@@ -48,10 +50,10 @@ class BoxWindow:
 
 
 class ElementWindow:
-    """Elements by index, a 1-D tensor."""
+    """Elements by index, a 1-D tensor; `grain` as for a box."""
 
-    def __init__(self, indices: Tensor):
-        self.indices = indices
+    def __init__(self, indices: Tensor, grain: int = 1):
+        self.indices = indices if grain == 1 else indices[:, None] * grain + torch.arange(grain)
 
     def get(self, held: Tensor) -> Tensor:
         """Values in the order of the indices."""
@@ -146,7 +148,7 @@ class Clocks:
     def read(self, buffer: Buffer, window: Window, core: int) -> None:
         """Note that `core` reads."""
         if core not in buffer.reads:
-            buffer.reads[core] = torch.zeros(buffer.numel, dtype=torch.int32)
+            buffer.reads[core] = torch.zeros(buffer.numel * buffer.grain, dtype=torch.int32)
         window.put(buffer.reads[core], int(self.epochs[core]))
 
     def unordered_reads(self, buffer: Buffer, window: Window, core: int) -> Tensor | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from xdsl.ir import Block, BlockArgument, Operation
 
 from tracer.ktir.simulator.dtypes import Element
+from tracer.ktir.simulator.float_ops import has_zero
 
 Combiner = Callable[[Tensor, Tensor], Tensor]
 
@@ -90,6 +91,21 @@ def _amin(value: Tensor, axes: Sequence[int]) -> Tensor:
     return torch.amin(value, dim=tuple(axes))
 
 
+def _signed_zero(fold: Callable[[Tensor, Sequence[int]], Tensor], sign: bool) -> Callable[..., Tensor]:
+    """`fold` that gives a zero of that sign bit where one is among what is folded; torch takes any zero."""
+
+    def apply(value: Tensor, axes: Sequence[int]) -> Tensor:
+        out = fold(value, axes)
+        if not has_zero(out):
+            return out
+        found = ((value == 0) & (torch.signbit(value) == sign)).any(dim=tuple(axes))
+        zero = torch.zeros((), dtype=value.dtype)
+        signed = torch.where(found == sign, -zero, zero)
+        return torch.where(out == 0, signed, out)
+
+    return apply
+
+
 def _sum(value: Tensor, axes: Sequence[int]) -> Tensor:
     return torch.sum(value, dim=tuple(axes), dtype=value.dtype)
 
@@ -99,13 +115,13 @@ def _fold(name: str, el: Element) -> Callable[[Tensor, Sequence[int]], Tensor] |
         return None
     match name:
         case "arith.maximumf":
-            return _amax
+            return _signed_zero(_amax, False)
         case "arith.minimumf":
-            return _amin
+            return _signed_zero(_amin, True)
         case "arith.maxnumf":
-            return _ignoring_nan(_amax, -torch.inf)
+            return _ignoring_nan(_signed_zero(_amax, False), -torch.inf)
         case "arith.minnumf":
-            return _ignoring_nan(_amin, torch.inf)
+            return _ignoring_nan(_signed_zero(_amin, True), torch.inf)
         case "arith.maxsi":
             return _amax
         case "arith.minsi":

@@ -13,6 +13,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation
 
+from tracer.ktir.attributes import RuntimeArgType
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.simulator.arguments import ArgumentBuffer, arguments_of, written_back
 from tracer.ktir.simulator.checks import Probe, after_run
@@ -123,6 +124,19 @@ class Function:
     def grid(self) -> tuple[int, int, int]:
         """Cores along x, y and z."""
         return grid_of(self.op)
+
+    def on_grid(self, grid: Sequence[int] | None, target: SpyreTarget = SPYRE) -> tuple[int, int, int]:
+        """Cores along x, y and z: those of `grid`, or the function's own.
+
+        Raises KtirError KT111 for none, and for more than the target has.
+        """
+        x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else self.grid
+        if min(x, y, z) < 1:
+            raise KtirError([at(self.op, "KT111", f"grid {[x, y, z]} has no cores")])
+        if x * y * z > target.cores:
+            text = f"grid {[x, y, z]} has {x * y * z} cores, the accelerator {target.cores}"
+            raise KtirError([at(self.op, "KT111", text)])
+        return x, y, z
 
     @property
     def argument_names(self) -> tuple[str, ...]:
@@ -273,12 +287,9 @@ class Function:
         compat: bool = False,
         max_steps: int = MAX_STEPS,
     ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
-        x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else self.grid
-        if min(x, y, z) < 1:
-            raise KtirError([at(self.op, "KT111", f"grid {[x, y, z]} has no cores")])
         session = Session(
             program,
-            (x, y, z),
+            self.on_grid(grid, target),
             target,
             sanitize=sanitize,
             compat=compat,
@@ -306,7 +317,7 @@ class Function:
                 buffers.append(None)
                 passed.append(self._number(value, parameter.type, name))
                 continue
-            if not isinstance(parameter.type, IndexType) and "memref" not in str(parameter.type):
+            if not isinstance(parameter.type, IndexType):
                 raise KtirError(
                     [at(self.op, "KT216", f"argument {name} is {parameter.type}, but a tensor is given")]
                 )
@@ -327,12 +338,25 @@ class Function:
             raise KtirError(
                 [at(self.op, "KT216", f"argument {name}: {type(value).__name__} is no tensor or number")]
             )
-        type_ = getattr(type_, "value", type_) if type(type_).__name__ == "RuntimeArgType" else type_
+        declared, type_ = type_, type_.value if isinstance(type_, RuntimeArgType) else type_
         if isinstance(type_, IndexType | IntegerType):
             if isinstance(value, float):
                 raise KtirError([at(self.op, "KT216", f"argument {name} is {type_}, but a float is given")])
+            if isinstance(declared, RuntimeArgType):
+                self._promised(value, declared, name)
             return wrap(int(value), element(type_).bits)
         return rounder(element(type_))(float(value))
+
+    def _promised(self, value: int, declared: RuntimeArgType, name: str) -> None:
+        """Raise KtirError KT216 for a number that breaks what its type promises."""
+        granularity, bound = declared.granularity.data, declared.upperbound.data
+        broken = ""
+        if granularity and value % granularity:
+            broken = f"no multiple of its granularity {granularity}"
+        elif bound and not 0 <= value <= bound:
+            broken = f"not between 0 and its upperbound {bound}"
+        if broken:
+            raise KtirError([at(self.op, "KT216", f"argument {name} is {value}, {broken}")])
 
 
 class _Watch:

@@ -1,4 +1,9 @@
-"""Scalar arithmetic on Python numbers: signed integers of a width, floats rounded to their type."""
+"""Scalar arithmetic on Python numbers: signed integers of a width, floats rounded to their type.
+
+Functions of `math` on floats are those of tiles, so that a scalar and an element of a tile agree to the last
+bit (but for exp2, where torch's vector path and its rest differ by one unit now and then). A NaN is only a
+NaN here: of its bits, a scalar keeps the sign at most.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element, rounder, unsigned, wrap
 from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.float_ops import float_function
 
 ScalarFunction = Callable[..., Any]
 
@@ -112,6 +117,7 @@ _FLOAT: dict[str, Callable[[float, float], float]] = {
     "maxnumf": _maxnum,
     "minnumf": _minnum,
 }
+_DIVISIONS = ("divsi", "floordivsi", "ceildivsi")
 
 
 def compare_floats(predicate: str, a: float, b: float) -> bool:
@@ -163,6 +169,41 @@ def bitcast(value: Any, source: Element, target: Element) -> Any:
     return held.item()
 
 
+def _division(name: str, el: Element) -> ScalarFunction:
+    divide, bits = _SIGNED[name], el.bits
+    lowest = -1 if bits == 1 else -(1 << (bits - 1))
+
+    def apply(a: int, b: int) -> int:
+        if bits == 1:
+            a, b = -a, -b
+        quotient = divide(a, b)
+        if quotient == -lowest:
+            raise Fault("KT215", f"{a} / {b} does not fit i{bits}")
+        return wrap(quotient, bits)
+
+    return apply
+
+
+def _extended(name: str, el: Element) -> ScalarFunction:
+    """The operations of two results: low and high half of a product, sum and carry."""
+    bits = el.bits
+
+    def add(a: int, b: int) -> tuple[int, int]:
+        total = unsigned(a, bits) + unsigned(b, bits)
+        return wrap(total, bits), total >> bits
+
+    def read(value: int) -> int:
+        if name == "mului_extended":
+            return unsigned(value, bits)
+        return -value if bits == 1 else value
+
+    def multiply(a: int, b: int) -> tuple[int, int]:
+        product = read(a) * read(b)
+        return wrap(product, bits), wrap(product >> bits, bits)
+
+    return add if name == "addui_extended" else multiply
+
+
 def _arith(name: str, op: Operation) -> ScalarFunction | None:
     source = element(op.operands[0].type) if op.operands else None
     target = element(op.results[0].type) if op.results else None
@@ -170,16 +211,10 @@ def _arith(name: str, op: Operation) -> ScalarFunction | None:
     bits = target.bits
     if name in _SIGNED:
         signed = _SIGNED[name]
-        if (
-            bits == 64
-            and target.name == "index"
-            and name in ("minsi", "maxsi", "divsi", "remsi", "andi", "ori")
-        ):
-            return signed
+        if name in _DIVISIONS:
+            return _division(name, target)
         if bits == 1 and name in ("minsi", "maxsi"):
             return lambda a, b: -signed(-a, -b)
-        if target.name == "index":
-            return signed
         return lambda a, b: wrap(signed(a, b), bits)
     if name in _UNSIGNED:
         plain = _UNSIGNED[name]
@@ -195,6 +230,8 @@ def _arith(name: str, op: Operation) -> ScalarFunction | None:
             return lambda a, b: a >> _shift(b, bits)
         case "shrui":
             return lambda a, b: wrap(unsigned(a, bits) >> _shift(b, bits), bits)
+        case "addui_extended" | "mulsi_extended" | "mului_extended":
+            return _extended(name, target)
         case "negf":
             return lambda a: -a
         case "cmpi":
@@ -216,12 +253,11 @@ def _arith(name: str, op: Operation) -> ScalarFunction | None:
             return (lambda a: -int(a)) if source.bits == 1 else (lambda a: wrap(a, bits))
         case "sitofp":
             rounded = rounder(target)
-            return (
-                (lambda a: rounded(float(-int(a)))) if source.bits == 1 else (lambda a: rounded(_int_to(a)))
-            )
+            sign = -1 if source.bits == 1 else 1
+            return lambda a: rounded(_odd_float(sign * int(a), target))
         case "uitofp":
             rounded = rounder(target)
-            return lambda a: rounded(_int_to(unsigned(int(a), source.bits)))
+            return lambda a: rounded(_odd_float(unsigned(int(a), source.bits), target))
         case "fptosi":
             return lambda a: _to_int(a, target, True)
         case "fptoui":
@@ -231,40 +267,12 @@ def _arith(name: str, op: Operation) -> ScalarFunction | None:
     return None
 
 
-def _int_to(value: int) -> float:
-    return float(value)
-
-
-def _double(value: float) -> torch.Tensor:
-    return torch.tensor(value, dtype=torch.float64)
-
-
-def _torch_unary(name: str) -> Callable[[float], float]:
-    function = getattr(torch, name)
-    return lambda a: float(function(torch.tensor(a, dtype=torch.float64)))
-
-
-_MATH_FLOAT: dict[str, Any] = {
-    "absf": abs,
-    "ceil": lambda a: float(math.ceil(a)) if math.isfinite(a) else a,
-    "floor": lambda a: float(math.floor(a)) if math.isfinite(a) else a,
-    "trunc": lambda a: float(math.trunc(a)) if math.isfinite(a) else a,
-    "roundeven": lambda a: float(round(a)) if math.isfinite(a) else a,
-    "round": lambda a: math.copysign(math.floor(abs(a) + 0.5), a) if math.isfinite(a) else a,
-    "copysign": math.copysign,
-    "fma": lambda a, b, c: float(np.longdouble(a) * np.longdouble(b) + np.longdouble(c)),
-    "powf": lambda a, b: float(torch.pow(_double(a), _double(b))),
-    "atan2": math.atan2,
-    "cbrt": lambda a: math.copysign(abs(a) ** (1.0 / 3.0), a),
-    "fpowi": lambda a, b: float(torch.pow(torch.tensor(a, dtype=torch.float64), b)),
-} | {
-    name: _torch_unary(name)
-    for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sin", "cos",
-        "tan", "erf",
-        "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh",
-    )
-}  # fmt: skip
+def _odd_float(value: int, target: Element) -> float:
+    """A float64 that rounds to `target` as the integer does: rounded to odd unless f64 is the target."""
+    shift = abs(value).bit_length() - 53
+    if target.bits == 64 or shift <= 0:
+        return float(value)
+    return float((value >> shift | (value & ((1 << shift) - 1) != 0)) << shift)
 
 
 def _leading_zeros(value: int, bits: int) -> int:
@@ -278,9 +286,9 @@ def _trailing_zeros(value: int, bits: int) -> int:
 
 def _math(name: str, op: Operation) -> ScalarFunction | None:
     target = element(op.results[0].type)
-    if name in _MATH_FLOAT:
-        function, rounded = _MATH_FLOAT[name], rounder(target)
-        return lambda *a: rounded(function(*a))
+    if target.is_float and (tile := float_function(name, target)) is not None:
+        dtypes = [element(v.type).dtype for v in op.operands]
+        return lambda *a: tile(*map(_single, a, dtypes)).item()
     bits = target.bits
     match name:
         case "absi":
@@ -292,8 +300,22 @@ def _math(name: str, op: Operation) -> ScalarFunction | None:
         case "ctpop":
             return lambda a: unsigned(a, bits).bit_count()
         case "ipowi":
-            return lambda a, b: wrap(a**b, bits) if b >= 0 else (a if a in (1, -1) else 0)
+            return lambda a, b: _power(a, b, bits)
     return None
+
+
+def _single(value: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.tensor(value, dtype=dtype)
+
+
+def _power(base: int, exponent: int, bits: int) -> int:
+    if bits == 1:
+        base, exponent = -base, -exponent
+    if exponent >= 0:
+        return wrap(pow(base, exponent, 1 << bits), bits)
+    if base == 0:
+        raise Fault("KT214", f"0 to the power {exponent}")
+    return wrap((1 if exponent % 2 == 0 else base) if base in (1, -1) else 0, bits)
 
 
 def scalar_function(op: Operation) -> ScalarFunction | None:

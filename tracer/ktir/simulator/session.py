@@ -20,7 +20,7 @@ from tracer.ktir.simulator.compiler import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.lanes import Lanes
-from tracer.ktir.simulator.memory import Buffer, Pointer, View, retyped, span
+from tracer.ktir.simulator.memory import SETTLED, UNWRITTEN, Buffer, Pointer, View, retyped, span
 from tracer.ktir.simulator.ordering import Apart, Clocks
 from tracer.target import SpyreTarget
 
@@ -64,7 +64,8 @@ class Session:
         self.order: Apart | Clocks = Clocks(self.cores) if program.collective else Apart()
         self.core = 0
         self.max_steps = max_steps
-        self._spent: dict[int, int] = {}
+        self.spent: dict[int, int] = {}
+        """Operations in loops by core."""
         self.found: dict[tuple[str, Operation | None], Diagnostic] = {}
         self.buffers: list[Buffer] = []
         self._global = [
@@ -103,8 +104,8 @@ class Session:
 
     def spend(self, operations: int, suspect: str) -> None:
         """Count operations of the current core. Raises Fault KT222 where it would execute too many."""
-        total = self._spent.get(self.core, 0) + operations
-        self._spent[self.core] = total
+        total = self.spent.get(self.core, 0) + operations
+        self.spent[self.core] = total
         if total > self.max_steps:
             raise Fault(
                 "KT222",
@@ -123,26 +124,28 @@ class Session:
 
     def direct(self, buffer: Buffer) -> bool:
         """Whether loads from the buffer need no tracking at all."""
-        wide = buffer.numel * buffer.data.element_size() > self.target.span_bytes
         absent = buffer.numel > buffer.data.numel()
         return (
             not (self.compat or absent)
             and not buffer.stored
             and buffer.initialized
-            and not (wide and self.sanitize)
+            and not (self.sanitize and self.wide(buffer))
         )
+
+    def wide(self, buffer: Buffer) -> bool:
+        """Whether a core could reach over too many bytes in the buffer."""
+        return buffer.numel * buffer.data.element_size() > self.target.span_bytes
 
     def accessed(self, buffer: Buffer, low: int, high: int) -> None:
         """Widen the span of addresses that the current core touches in a buffer; report one over
         the limit.
         """
-        size = buffer.data.element_size()
-        if high < low or buffer.core is not None or buffer.numel * size <= self.target.span_bytes:
+        if high < low or buffer.core is not None or not self.wide(buffer):
             return
         key = (self.core, id(buffer))
         before = self._spans.get(key, (low, high))
         self._spans[key] = (min(before[0], low), max(before[1], high))
-        wide = (self._spans[key][1] - self._spans[key][0] + 1) * size
+        wide = (self._spans[key][1] - self._spans[key][0] + 1) * buffer.data.element_size()
         if wide > self.target.span_bytes:
             self.report(
                 "KT209",
@@ -153,7 +156,7 @@ class Session:
         self, buffer: Buffer, first: np.ndarray, shape: Sequence[int], strides: Sequence[int], lanes: Lanes
     ) -> None:
         """As `accessed`, for one window per lane."""
-        if buffer.numel * buffer.data.element_size() <= self.target.span_bytes:
+        if not self.wide(buffer):
             return
         for core in np.unique(lanes.cores):
             self.core = int(core)
@@ -200,27 +203,34 @@ class Session:
         owner = self.core if core is None else core
         if not 0 <= owner < self.cores:
             raise Fault("KT215", f"core {owner} is out of range for a grid of {self.cores}")
-        if owner not in self._local:
-            raw = torch.zeros(self.target.lx_bytes, dtype=torch.uint8)
-            self._local[owner] = Buffer(
-                f"LX of core {owner}", raw, stored=True, initialized=False, core=owner
-            )
-        raw_buffer = self._local[owner]
-        key = (id(raw_buffer), el.name)
+        raw = self._scratchpad(owner)
+        key = (id(raw), el.name)
         if key not in self._typed:
-            data = raw_buffer.data.view(el.dtype)
-            self._typed[key] = Buffer(raw_buffer.name, data, stored=True, initialized=False, core=owner)
-            self._typed[key].track(self.order.dtype)
-            self._place(owner, el, self._typed[key])
+            data = raw.data.view(el.dtype)
+            held = Buffer(raw.name, data, stored=True, initialized=False, core=owner, grain=el.bytes)
+            held.writers, held.readers, held.reads = raw.writers, raw.readers, raw.reads
+            self._typed[key] = held
         return Pointer(self._typed[key], address)
 
-    def _place(self, owner: int, el: Element, buffer: Buffer) -> None:
-        for address, tensor in self._seed.get(owner, {}).items():
-            if tensor.dtype == el.dtype:
-                flat = tensor.reshape(-1)
-                buffer.data[address : address + flat.numel()] = flat
-                assert buffer.writers is not None
-                buffer.writers[address : address + flat.numel()] = 1
+    def _scratchpad(self, owner: int) -> Buffer:
+        """The bytes of a core's scratchpad, with what the caller placed there."""
+        if owner not in self._local:
+            data = torch.zeros(self.target.lx_bytes, dtype=torch.uint8)
+            raw = Buffer(f"LX of core {owner}", data, stored=True, initialized=False, core=owner)
+            raw.track(self.order.dtype)
+            assert raw.writers is not None
+            for address, tensor in self._seed.get(owner, {}).items():
+                placed = tensor.contiguous().reshape(-1).view(torch.uint8)
+                start = address * tensor.element_size()
+                data[start : start + placed.numel()] = placed
+                raw.writers[start : start + placed.numel()] = SETTLED
+            self._local[owner] = raw
+        return self._local[owner]
+
+    def scratchpad_bytes(self) -> int:
+        """Most bytes of one core's scratchpad that were stored to, or placed there by the caller."""
+        maps = [raw.writers for raw in self._local.values() if raw.writers is not None]
+        return max((int((m != UNWRITTEN).sum()) for m in maps), default=0)
 
     def memberships(self, op: InterTileProduceOp) -> dict[int, int]:
         """Group of every producer core. Raises Fault KT213 where a core is in two groups."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.float_ops import float_function, in_single
+from tracer.ktir.simulator.rounding import from_integers, narrowed
 from tracer.ktir.simulator.scalar_ops import CMPF, CMPI, predicate_of, scalar_function
 
 TileFunction = Callable[..., Tensor]
@@ -60,18 +62,29 @@ def _ceil_div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return quotient + (a - quotient * b != 0).astype(quotient.dtype)
 
 
+def _quotient(a: Tensor, b: Tensor) -> Tensor:
+    """Signed operands of a division that is defined. The lowest integer over -1 would end the process."""
+    if bool((_nonzero(b) == -1).any()):
+        lowest = torch.iinfo(a.dtype).min
+        bad = (a == lowest) & (b == -1)
+        if bool(bad.any()):
+            raise Fault("KT215", f"{lowest} / -1 does not fit i{torch.iinfo(a.dtype).bits}", _first(bad))
+    return b
+
+
 def _ceil_div_signed(a: Tensor, b: Tensor) -> Tensor:
     # Without the negative of `a`, which the lowest integer does not have.
-    quotient = torch.div(a, _nonzero(b), rounding_mode="trunc")
+    quotient = torch.div(a, _quotient(a, b), rounding_mode="trunc")
     rest = torch.fmod(a, b)
     return quotient + ((rest != 0) & ((rest < 0) == (b < 0))).to(a.dtype)
 
 
-def _remainder(a: Tensor, b: Tensor) -> Tensor:
-    # torch.fmod is NaN where the quotient overflows; NumPy's is exact. Every narrower float is a float64.
-    with np.errstate(invalid="ignore"):
-        out = np.fmod(a.to(torch.float64).numpy(), b.to(torch.float64).numpy())
-    return torch.from_numpy(np.asarray(out)).to(a.dtype)
+def _boolean_quotient(a: Tensor, b: Tensor) -> Tensor:
+    # The signed i1 are 0 and -1, and 1 is no i1.
+    bad = torch.logical_and(a, _nonzero(b))
+    if bool(bad.any()):
+        raise Fault("KT215", "-1 / -1 does not fit i1", _first(bad))
+    return bad
 
 
 def _unsigned_div(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> TileFunction:
@@ -83,9 +96,9 @@ INTEGER: dict[str, TileFunction] = {
     "addi": torch.add,
     "subi": torch.sub,
     "muli": torch.mul,
-    "divsi": lambda a, b: torch.div(a, _nonzero(b), rounding_mode="trunc"),
+    "divsi": lambda a, b: torch.div(a, _quotient(a, b), rounding_mode="trunc"),
     "remsi": lambda a, b: torch.fmod(a, _nonzero(b)),
-    "floordivsi": lambda a, b: torch.div(a, _nonzero(b), rounding_mode="floor"),
+    "floordivsi": lambda a, b: torch.div(a, _quotient(a, b), rounding_mode="floor"),
     "ceildivsi": _ceil_div_signed,
     "andi": torch.bitwise_and,
     "ori": torch.bitwise_or,
@@ -97,7 +110,9 @@ INTEGER: dict[str, TileFunction] = {
     "ceildivui": _unsigned_div(_ceil_div),
     "minui": _through_unsigned(np.minimum),
     "maxui": _through_unsigned(np.maximum),
+    "absi": torch.abs,
 }
+_PYTHON = ("ctlz", "cttz", "ctpop", "ipowi", "addui_extended", "mulsi_extended", "mului_extended")
 _BOOLEAN: dict[str, TileFunction] = {
     "addi": torch.logical_xor,
     "subi": torch.logical_xor,
@@ -109,54 +124,12 @@ _BOOLEAN: dict[str, TileFunction] = {
     "maxsi": torch.logical_and,
     "minui": torch.logical_and,
     "maxui": torch.logical_or,
+    "divsi": _boolean_quotient,
+    "floordivsi": _boolean_quotient,
+    "ceildivsi": _boolean_quotient,
+    "remsi": lambda a, b: torch.logical_and(a, ~_nonzero(b)),
+    "absi": lambda a: a,
 }
-_FLOAT: dict[str, TileFunction] = {
-    "addf": torch.add,
-    "subf": torch.sub,
-    "mulf": torch.mul,
-    "divf": torch.div,
-    "remf": _remainder,
-    "maximumf": torch.maximum,
-    "minimumf": torch.minimum,
-    "maxnumf": torch.fmax,
-    "minnumf": torch.fmin,
-    "negf": torch.neg,
-}
-
-
-def _round_half_away(a: Tensor) -> Tensor:
-    # Adding a half would round 0.49999997 up; split into whole and fraction instead.
-    whole = torch.trunc(a)
-    return whole + torch.sign(a) * ((a - whole).abs() >= 0.5)
-
-
-def _fma(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    return (a.to(torch.float64) * b.to(torch.float64) + c.to(torch.float64)).to(a.dtype)
-
-
-_MATH: dict[str, TileFunction] = {
-    "absf": torch.abs,
-    "absi": torch.abs,
-    "ceil": torch.ceil,
-    "floor": torch.floor,
-    "trunc": torch.trunc,
-    "roundeven": torch.round,
-    "round": _round_half_away,
-    "copysign": torch.copysign,
-    "powf": torch.pow,
-    "fpowi": lambda a, b: torch.pow(a, b.to(a.dtype)),
-    "fma": _fma,
-    "atan2": torch.atan2,
-    "cbrt": lambda a: torch.copysign(torch.pow(a.abs().to(torch.float64), 1.0 / 3.0), a).to(a.dtype),
-    **{
-        name: getattr(torch, name)
-        for name in (
-            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sin",
-            "cos", "tan",
-            "erf", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh",
-        )
-    },
-}  # fmt: skip
 
 
 def _compare_floats(predicate: str) -> TileFunction:
@@ -207,29 +180,25 @@ def _to_integer(value: Tensor, target: Element, signed: bool) -> Tensor:
 def _unsigned_to(value: Tensor, source: Element, target: Element) -> Tensor:
     if source.bits == 1:
         return value.to(target.dtype)
-    return torch.from_numpy(_unsigned_view(value).astype(np.float64 if target.is_float else np.int64)).to(
-        target.dtype
-    )
+    return torch.from_numpy(_unsigned_view(value).astype(np.int64)).to(target.dtype)
 
 
 def _cast(name: str, source: Element, target: Element) -> TileFunction | None:
     dtype = target.dtype
     match name:
         case "extf" | "truncf":
-            if source.bits == 64 and target.bits < 32:
-                return lambda a: _round_once(a, dtype)
-            return lambda a: a.to(dtype)
+            return lambda a: narrowed(a, dtype)
         case "trunci":
             return (lambda a: (a & 1).bool()) if target.bits == 1 else (lambda a: a.to(dtype))
         case "extsi" | "index_cast":
             if source.bits == 1:
                 return lambda a: -(a.to(dtype))
             return (lambda a: (a & 1).bool()) if target.bits == 1 else (lambda a: a.to(dtype))
-        case "sitofp":
-            return (lambda a: -(a.to(dtype))) if source.bits == 1 else (lambda a: a.to(dtype))
+        case "sitofp" | "uitofp":
+            return lambda a: from_integers(a, dtype, signed=name == "sitofp")
         case "index_castui" if target.bits == 1:
             return lambda a: (a & 1).bool()
-        case "extui" | "index_castui" | "uitofp":
+        case "extui" | "index_castui":
             return lambda a: _unsigned_to(a, source, target)
         case "fptosi" | "fptoui":
             return lambda a: _to_integer(a, target, name == "fptosi")
@@ -238,69 +207,41 @@ def _cast(name: str, source: Element, target: Element) -> TileFunction | None:
     return None
 
 
-def _round_once(value: Tensor, dtype: torch.dtype) -> Tensor:
-    """float64 to a 16-bit type without rounding through float32: nudge values that f32 would round onto a
-    tie.
-    """
-    single = value.to(torch.float32)
-    error = value - single.to(torch.float64)
-    bits = single.view(torch.int32)
-    odd = torch.where((error != 0) & ((bits & 1) == 0), torch.ones_like(bits), torch.zeros_like(bits))
-    toward = torch.where((error > 0) == (single > 0), odd, -odd)
-    adjusted = torch.where(
-        torch.isfinite(single) & (single != 0), (bits + toward).view(torch.float32), single
-    )
-    return adjusted.to(dtype)
-
-
-def _narrow(function: TileFunction, target: Element) -> TileFunction:
-    def apply(*values: Tensor) -> Tensor:
-        wide = [v.to(torch.float32) if v.is_floating_point() else v for v in values]
-        out = function(*wide)
-        return out.to(target.dtype) if out.is_floating_point() else out
-
-    return apply
-
-
 def tile_function(op: Operation) -> TileFunction | None:
     """The function of an elementwise arith or math op on tiles, or None for any other op."""
     dialect, _, name = op.name.partition(".")
     if dialect not in ("arith", "math") or not op.results or not op.operands:
         return None
     source, target = element(op.operands[0].type), element(op.results[0].type)
-    function = _function(dialect, name, op, source, target)
-    if (
-        function is not None
-        and (source.narrow or target.narrow)
-        and name not in ("extf", "truncf", "bitcast")
-    ):
-        return _narrow(function, target)
-    return function
-
-
-def _function(
-    dialect: str, name: str, op: Operation, source: Element, target: Element
-) -> TileFunction | None:
-    if dialect == "math":
-        if name in ("ctlz", "cttz", "ctpop", "ipowi"):
-            scalar: Any = scalar_function(op)
-            return _elementwise_python(scalar)
-        return _MATH.get(name)
+    if name in ("mulsi_extended", "mului_extended") and 1 < target.bits < 64:
+        return _extended_product(target, name == "mulsi_extended")
+    if name in _PYTHON:
+        return _elementwise_python(scalar_function(op), [element(r.type).dtype for r in op.results])
     if name == "cmpi":
         return _compare_ints(CMPI[predicate_of(op)], source.bits == 1)
     if name == "cmpf":
-        return _compare_floats(CMPF[predicate_of(op)])
+        compare = _compare_floats(CMPF[predicate_of(op)])
+        return in_single(compare, source) if source.narrow else compare
     if name == "select":
         return torch.where
     if name in ("shli", "shrsi", "shrui"):
         return _shift(name, target)
-    if target.bits == 1 and name in _BOOLEAN:
-        return _BOOLEAN[name]
-    return INTEGER.get(name) or _FLOAT.get(name) or _cast(name, source, target)
+    return element_function(name, target) or _cast(name, source, target)
+
+
+def element_function(name: str, el: Element) -> TileFunction | None:
+    """The function of an operation whose operands and result have one element type, by its name without the
+    dialect.
+    """
+    if el.is_float:
+        return float_function(name, el)
+    return (_BOOLEAN.get(name) if el.bits == 1 else None) or INTEGER.get(name)
 
 
 def _shift(name: str, target: Element) -> TileFunction:
     bits = target.bits
+    if bits == 1:
+        return lambda a, b: torch.logical_and(a, ~_shift_ok(b, bits))
     if name == "shli":
         return lambda a, b: torch.bitwise_left_shift(a, _shift_ok(b, bits))
     if name == "shrsi":
@@ -309,9 +250,27 @@ def _shift(name: str, target: Element) -> TileFunction:
     return lambda a, b: apply(a, _shift_ok(b, bits))
 
 
-def _elementwise_python(function: Callable[..., int]) -> TileFunction:
-    def apply(*values: Tensor) -> Tensor:
-        rows = zip(*(v.flatten().tolist() for v in values), strict=True)
-        return torch.tensor([function(*row) for row in rows], dtype=values[0].dtype).reshape(values[0].shape)
+def _extended_product(el: Element, signed: bool) -> Any:
+    mask = (1 << el.bits) - 1
+
+    def apply(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        left, right = a.to(torch.int64), b.to(torch.int64)
+        product = left * right if signed else (left & mask) * (right & mask)
+        return product.to(el.dtype), (product >> el.bits).to(el.dtype)
+
+    return apply
+
+
+def _elementwise_python(function: Callable[..., Any] | None, dtypes: Sequence[torch.dtype]) -> Any:
+    assert function is not None
+
+    def apply(*values: Tensor) -> Any:
+        tiles = torch.broadcast_tensors(*values)
+        rows = [function(*row) for row in zip(*(t.flatten().tolist() for t in tiles), strict=True)]
+        columns = zip(*rows, strict=True) if len(dtypes) > 1 else [rows]
+        # A tile without elements has no row that would tell how many results there are.
+        found = [list(column) for column in columns] or [[] for _ in dtypes]
+        out = [torch.tensor(c, dtype=d).reshape(tiles[0].shape) for c, d in zip(found, dtypes, strict=True)]
+        return tuple(out) if len(out) > 1 else out[0]
 
     return apply
