@@ -210,3 +210,9 @@ def test_an_open_string_does_not_hang() -> None:
     with pytest.raises(KtirError) as error:
         parse('module attributes {a = "' + "x" * 5000 + "\n}")
     assert error.value.code == "KT101"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "// only a remark\n"])
+def test_a_text_without_operations_says_so(text: str) -> None:
+    with pytest.raises(KtirError, match="KT101.*there is no operation"):
+        parse(text)

@@ -41,6 +41,10 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
     `verify`, one for every operation that violates a rule of its own (KT102).
     """
     lines = text.splitlines()
+    if not any(line.partition("//")[0].strip() for line in lines):
+        raise KtirError(
+            [_syntax("there is no operation; KTIR is a module of functions", filename, 1, 1, lines)]
+        )
     if (open_string := _unterminated(lines)) is not None:
         raise KtirError([_syntax("the string is not closed", filename, *open_string, lines)])
     if (wide := _too_wide(lines)) is not None:
