@@ -16,10 +16,11 @@ from tracer.validate.errors import (
     NotCovered,
     NotProved,
     NotSpyreShaped,
-    SimulatorFailed,
+    StaleKtir,
     SurvivingControl,
 )  # fmt: skip
 from tracer.validate.problem import check_interpreted, magnified
+from tracer.validate.simulate import check_simulated
 
 SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
 LINEAR = (
@@ -192,13 +193,39 @@ def test_t1_compares_the_cores(make_folder):
 
 
 def test_t2_finds_a_wrong_ktir(make_folder):
+    folder = make_folder(SILU, ktir=("math.exp ", "math.exp2 "))
     with pytest.raises(Mismatch):
-        tiers.check_t2(make_folder(SILU, ktir=("math.exp ", "math.exp2 ")))
+        check_simulated(folder.problem, folder.modules)
+
+
+def test_t2_names_the_line_that_is_not_what_the_source_lowers_to(make_folder):
+    folder = make_folder(SILU, ktir=("math.exp ", "math.exp2 "))
+    lines = next(folder.path.glob("*.ktir")).read_text().splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if "math.exp2" in line)
+    with pytest.raises(
+        StaleKtir, match=rf"\.ktir:{number} has .*exp2.* lowers to .*exp.*; T2: 300 of 300"
+    ) as caught:
+        tiers.check_t2(folder)
+    assert isinstance(caught.value.__cause__, Mismatch)
+
+
+def test_t2_wants_the_ktir_of_this_source(make_folder):
+    folder = make_folder(SILU, triton_kernel=("tl.exp(", "tl.exp2("))
+    with pytest.raises(StaleKtir, match=r"math\.exp2"):
+        tiers.check_t2(folder)
+
+
+def test_t2_wants_the_ktir_of_this_source_also_where_it_is_run_at_a_reduced_size(make_folder, monkeypatch):
+    folder = make_folder(SILU, ktir=("math.exp ", "math.exp2 "))
+    monkeypatch.setattr(type(folder), "is_large", True)
+    with pytest.raises(StaleKtir, match=r"math\.exp2"):
+        tiers.check_t2(folder)
 
 
 def test_t2_tells_of_text_that_is_no_ktir(make_folder):
-    with pytest.raises(SimulatorFailed, match="parser"):
-        tiers.check_t2(make_folder(SILU, ktir=("ktdp.store", "ktdp.stow")))
+    folder = make_folder(SILU, ktir=("ktdp.store", "ktdp.stow"))
+    with pytest.raises(StaleKtir, match=r"ktdp\.stow.*parser"):
+        tiers.check_t2(folder)
 
 
 def test_a_comparison_that_accepts_anything_is_told(make_folder, monkeypatch):

@@ -10,7 +10,7 @@ class Mismatch(HarvestError):
 
     code = "HV601"
     message = "{tier}: {detail}"
-    advice = "compare triton_kernel.py with inductor_kernel.py, then the KTIR with both."
+    advice = "compare triton_kernel.py with inductor_kernel.py and the KTIR; the oracle is in wrapper.py."
 
 
 class Disturbed(HarvestError):
@@ -26,7 +26,7 @@ class NotSpyreShaped(HarvestError):
 
     code = "HV603"
     message = "T1: {detail}"
-    advice = "harvest the op again; the rules are in DESIGN.md 1."
+    advice = "harvest the op again; the README's table of tiers has the rules."
 
 
 class NotCovered(HarvestError):
@@ -108,3 +108,11 @@ class NotProved(HarvestError):
     code = "HV613"
     message = "not shown: {detail}"
     advice = "the tier stays open; the reason says what ties the source to its size, or what is unknown."
+
+
+class StaleKtir(HarvestError):
+    """A folder's KTIR and its Triton source do not belong together."""
+
+    code = "HV614"
+    message = "T2: {file}:{number} has `{text}` where triton_kernel.py lowers to `{wanted}`{effect}"
+    advice = "harvest the op again; `harvest lower FOLDER` prints what the source lowers to."

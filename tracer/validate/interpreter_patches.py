@@ -1,6 +1,6 @@
 """What the worker changes in Triton's interpreter, and why. Imported by the worker only.
 
-Relaxed, because they are rules of a GPU's tensor memory unit and none of Spyre's (DESIGN.md 5): that a
+Relaxed, because they are rules of a GPU's tensor memory unit and none of Spyre's: that a
 descriptor's base, its strides but the last, and the last offset of a tile are multiples of 16 bytes. Nothing
 else is relaxed.
 

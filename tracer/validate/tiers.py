@@ -10,6 +10,7 @@ from tracer.validate.buffers import same_bits
 from tracer.validate.controls import Score, score
 from tracer.validate.errors import NotProved, NotSpyreShaped, SurvivingControl
 from tracer.validate.folder import Folder, use_one_thread
+from tracer.validate.fresh import check_fresh
 from tracer.validate.problem import Problem, check_interpreted, interpret, magnified
 from tracer.validate.scaling import Scaled
 from tracer.validate.shape import accesses, check_descriptor_io, check_limits, check_reads, check_writes
@@ -64,16 +65,21 @@ def check_cores(problem: Problem) -> None:
 
 
 def check_t2(folder: Folder, *, full_size: bool = False) -> None:
-    """T2 on the built-in simulator: the committed KTIR at the traced size.
+    """T2 on the built-in simulator: the committed KTIR at the traced size, and that the source lowers to it.
 
-    For a large op, unless `full_size`, the committed source is lowered again at a reduced size.
+    For a large op, unless `full_size`, what is run is the committed source, lowered again at a reduced size.
     """
     use_one_thread()
-    if folder.is_large and not full_size:
-        scaled = _scaled(folder)
-        check_simulated(scaled.problem, lowered(scaled))
-    else:
-        check_simulated(folder.problem, folder.modules)
+    try:
+        if folder.is_large and not full_size:
+            scaled = _scaled(folder)
+            check_simulated(scaled.problem, lowered(scaled))
+        else:
+            check_simulated(folder.problem, folder.modules)
+    except HarvestError as error:
+        check_fresh(folder.path, folder.problem, error)
+        raise
+    check_fresh(folder.path, folder.problem)
 
 
 def check_controls(folder: Folder) -> Score:
