@@ -119,13 +119,13 @@ def harvest_model(
     """
     started = time.perf_counter()
     registry = manifest.read(options.out)
+    from tracer.models.config import resolve
+
+    config = resolve(model_id, offline=options.offline)
     if not options.dry_run:
         # Known now rather than after the work: whether the output can be written at all.
         manifest.state(options.out)
         folder.clear_staging(options.out)
-    from tracer.models.config import resolve
-
-    config = resolve(model_id, offline=options.offline)
     clock = time.perf_counter()
     traced = _trace(config, options)
     workers.check_interruption()

@@ -57,7 +57,7 @@ def test_the_slowest_five_are_named_longest_first():
 def test_the_table_names_the_model_its_counts_and_every_reason():
     text = shown(report())
     row = next(line for line in text.splitlines() if line.startswith("tiny "))
-    assert row.split()[1:] == ["10", "1", "1", "1", "1", "0", "3.2"]
+    assert row.split()[1:] == ["10", "4", "1", "1", "1", "1", "0", "3.2"]
     assert "HV301" in text
     assert "aten.sort" in text
     assert "2 create, 1 identical" in text

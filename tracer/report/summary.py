@@ -51,7 +51,8 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def table(reports: Sequence[Report]) -> RenderableType:
-    """The closing table: a row a model, then why ops are not ok, then where the time went."""
+    """The closing table: a row a model with its calls and how its distinct ops ended, then why ops are not
+    ok, then where the time went."""
     parts: list[RenderableType] = [_models(reports)]
     if reasons := _reasons(reports):
         parts.append(reasons)
@@ -87,11 +88,11 @@ def tracebacks(report: Report) -> list[str]:
 def _models(reports: Sequence[Report]) -> Table:
     found = Table(box=None, pad_edge=False)
     found.add_column("model", overflow="fold")
-    for column in ("calls", *STATUSES, "seconds"):
+    for column in ("calls", "ops", *STATUSES, "seconds"):
         found.add_column(column, justify="right", no_wrap=True)
     for report in reports:
         statuses = _statuses(report)
-        counts = [_calls(report)["total"], *(statuses[status] for status in STATUSES)]
+        counts = [_calls(report)["total"], statuses.total(), *(statuses[status] for status in STATUSES)]
         found.add_row(Text(report.model), *(str(count) for count in counts), f"{report.wall:.1f}")
     return found
 
