@@ -214,5 +214,5 @@ def test_an_open_string_does_not_hang() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "// only a remark\n"])
 def test_a_text_without_operations_says_so(text: str) -> None:
-    with pytest.raises(KtirError, match="KT101.*there is no operation"):
+    with pytest.raises(KtirError, match=r"KT101.*there is no operation"):
         parse(text)
