@@ -20,9 +20,10 @@ from xdsl.ir import Operation
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import order_points, set_box, set_points
 from tracer.ktir.diagnostics import KtirError, at
-from tracer.ktir.simulator.access import _clip, addresses_of, check_box, members
+from tracer.ktir.simulator.access import addresses_of, check_box
 from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.compile import compile_function
+from tracer.ktir.simulator.distributed import clipped, members, owners
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
@@ -278,12 +279,16 @@ class Tracer(Session):
         if box is None:
             rows = order_points(set_points(points, tuple(symbols)), owner.access_tile_order.data)
             rows = rows + np.asarray(subscripts, dtype=np.int64)
-            self._points(op, view, addresses_of(view, rows), store)
+            if isinstance(view, DistributedView):
+                for part, _, local in owners(view, rows):
+                    self._points(op, part, addresses_of(part, local), store)
+            else:
+                self._points(op, view, addresses_of(view, rows), store)
             return
         lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
         if isinstance(view, DistributedView):
             for part, held, among in zip(view.parts, view.boxes, view.sets, strict=True):
-                if (clip := _clip(lo, box.shape, held)) is None:
+                if (clip := clipped(lo, box.shape, held)) is None:
                     continue
                 if among is None:
                     self._box(op, part, clip[1], clip[2], store)

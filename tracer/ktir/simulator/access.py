@@ -8,7 +8,6 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor
-from xdsl.ir.affine import AffineSet
 
 from tracer.ktir.affine import contains
 from tracer.ktir.overlap import overlapping
@@ -17,7 +16,6 @@ from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import (
     UNWRITTEN,
     Buffer,
-    DistributedView,
     View,
     assign,
     span,
@@ -214,90 +212,3 @@ def write_addresses(session: Session, view: View, flat: np.ndarray, value: Tenso
     if session.sanitize:
         note_write(session, buffer, ElementWindow(addresses, buffer.grain), (0,))
     buffer.data[addresses] = value
-
-
-def distributed_read(
-    session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int]
-) -> Tensor:
-    """The box gathered from the partitions that hold it; raises Fault KT220 where one element has no
-    partition.
-    """
-    out: Tensor | None = None
-    held = np.zeros(tuple(shape), dtype=bool)
-    for part, box, points in zip(view.parts, view.boxes, view.sets, strict=True):
-        clip = _clip(lo, shape, box)
-        if clip is None:
-            continue
-        window, local, extent = clip
-        if points is not None:
-            mask, rows = members(points, box, local, extent)
-            found = read_addresses(session, part, addresses_of(part, rows))
-            if out is None:
-                out = torch.zeros(tuple(shape), dtype=found.dtype)
-            out[window][torch.from_numpy(mask)] = found
-            held[window] |= mask
-            continue
-        piece = read_box(session, part, local, extent)
-        if out is None:
-            out = torch.zeros(tuple(shape), dtype=piece.dtype)
-        out[window] = piece
-        held[window] = True
-    if out is None or not held.all():
-        missing = (
-            tuple(int(i) + b for i, b in zip(np.argwhere(~held)[0], lo, strict=True))
-            if held.size
-            else tuple(lo)
-        )
-        raise Fault("KT220", "no partition of the distributed view holds this element", missing)
-    return out
-
-
-def distributed_write(
-    session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int], value: Tensor
-) -> None:
-    """The box scattered to every partition that holds a piece of it."""
-    held = np.zeros(tuple(shape), dtype=bool)
-    for part, box, points in zip(view.parts, view.boxes, view.sets, strict=True):
-        clip = _clip(lo, shape, box)
-        if clip is None:
-            continue
-        window, local, extent = clip
-        if points is not None:
-            mask, rows = members(points, box, local, extent)
-            flat = value[window][torch.from_numpy(mask)]
-            write_addresses(session, part, addresses_of(part, rows), flat)
-            held[window] |= mask
-            continue
-        write_box(session, part, local, extent, value[window])
-        held[window] = True
-    if not held.all():
-        missing = tuple(int(i) + b for i, b in zip(np.argwhere(~held)[0], lo, strict=True))
-        raise Fault("KT220", "no partition of the distributed view holds this element", missing)
-
-
-def members(
-    points: tuple[AffineSet, tuple[int, ...]],
-    box: Sequence[tuple[int, int]],
-    local: Sequence[int],
-    extent: Sequence[int],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Which elements of a window of a partition it holds, and the local coordinates of those, in order."""
-    grid = np.meshgrid(*(np.arange(b, b + n) for b, n in zip(local, extent, strict=True)), indexing="ij")
-    wanted = [axis + low for axis, (low, _) in zip(grid, box, strict=True)]
-    mask = np.array(np.broadcast_to(contains(points[0], wanted, points[1]), tuple(extent)))
-    return mask, np.stack([axis[mask] for axis in grid], axis=1)
-
-
-def _clip(
-    lo: Sequence[int], shape: Sequence[int], box: Sequence[tuple[int, int]]
-) -> tuple[tuple[slice, ...], tuple[int, ...], tuple[int, ...]] | None:
-    """Window in the tile, and start and extent in the partition's own coordinates, of the overlap."""
-    window, local, extent = [], [], []
-    for start, size, (low, high) in zip(lo, shape, box, strict=True):
-        begin, end = max(start, low), min(start + size, high)
-        if begin >= end:
-            return None
-        window.append(slice(begin - start, end - start))
-        local.append(begin - low)
-        extent.append(end - begin)
-    return tuple(window), tuple(local), tuple(extent)

@@ -3,6 +3,8 @@
 * Views bound nothing: a load past the end of its buffer gives zeros there, a store past the end drops
   elements, and
   inside the buffer anything is reachable. Coordinate sets are ignored. There is no sanitizer.
+* Partitions of a distributed view may overlap and leave gaps: a load takes the last partition that holds an
+  element, a store goes to all; gaps load as zero and drop what is stored, but a tile must meet a partition.
 * `linalg.matmul` and `batch_matmul` round the product to the type of the first input, then add in the
   output's type.
 * Arithmetic on two scalars of any float type is done in f16.

@@ -1,8 +1,11 @@
-"""Distributed views: one logical view over several, which must hold disjoint coordinates."""
+"""Distributed views: one logical view over several, which must hold disjoint coordinates (but in compat
+mode, see `distributed`).
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -24,7 +27,7 @@ def _distributed(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, ConstructDistributedMemoryViewOp)
     shape = op.view.type.get_shape()
 
-    def build(*parts: View) -> DistributedView:
+    def build(session: Any, *parts: View) -> DistributedView:
         boxes, sets = zip(*(_held(part) for part in parts), strict=True)
         sizes = tuple(
             max(b[axis][1] for b in boxes) if extent == DYNAMIC_INDEX else extent
@@ -33,12 +36,13 @@ def _distributed(compiler: Compiler, op: Operation) -> None:
         for held in boxes:
             if any(lo < 0 or hi > n for (lo, hi), n in zip(held, sizes, strict=True)):
                 raise Fault("KT220", f"a partition holds {held}, outside the view of shape {list(sizes)}")
-        if (twice := shared(boxes, sets)) is not None:
+        if not session.compat and (twice := shared(boxes, sets)) is not None:
             raise Fault("KT220", "two partitions of the distributed view hold this element", twice)
         plain = tuple(View(p.buffer, p.offset, p.sizes, p.strides, p.inside) for p in parts)
         return DistributedView(plain, boxes, sizes, sets)
 
-    compiler.call(op, build)
+    arguments = f"session, {compiler.uses(op.operands)}"
+    compiler.line(f"{compiler.define(op.view)} = {compiler.bind(build, 'f')}({arguments})")
 
 
 def _held(part: View) -> tuple[Bounds, Points | None]:

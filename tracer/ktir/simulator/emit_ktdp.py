@@ -15,10 +15,9 @@ from xdsl.ir.affine import AffineMap, AffineSet
 
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, format_expr, order_points, permutation, set_box, set_points
+from tracer.ktir.simulator import distributed
 from tracer.ktir.simulator.access import (
     addresses_of,
-    distributed_read,
-    distributed_write,
     read_addresses,
     read_box,
     write_addresses,
@@ -216,7 +215,7 @@ def _fast_loader(extents: tuple[int, ...], slow: Callable[..., Tensor]) -> Calla
 
 def _read(session: Any, view: Any, start: Sequence[int], extents: Sequence[int]) -> Tensor:
     if isinstance(view, DistributedView):
-        return distributed_read(session, view, start, extents)
+        return distributed.read(session, view, start, extents)
     if isinstance(view, Tensor):
         for axis, (b, n, size) in enumerate(zip(start, extents, view.shape, strict=True)):
             if b < 0 or b + n > size:
@@ -251,7 +250,7 @@ def _general_loader(points: AffineSet, order: AffineMap, shape: tuple[int, ...])
         if isinstance(view, Tensor):
             return view[tuple(torch.from_numpy(c.copy()) for c in rows.T)].reshape(shape)
         if isinstance(view, DistributedView):
-            raise Fault("KT220", "a distributed view is read through boxes only")
+            return distributed.read_points(session, view, rows).reshape(shape)
         return read_addresses(session, view, addresses_of(view, rows)).reshape(shape)
 
     return load
@@ -281,7 +280,11 @@ def storer(points: AffineSet, order: AffineMap) -> Callable[..., None]:
                 return
             rows = _coordinates(points, order, tile)
             _fits(len(rows), value.shape)
-            write_addresses(session, tile[0], addresses_of(tile[0], rows), value.reshape(-1))
+            view = _stored(tile[0])
+            if isinstance(view, DistributedView):
+                distributed.write_points(session, view, rows, value.reshape(-1))
+            else:
+                write_addresses(session, view, addresses_of(view, rows), value.reshape(-1))
 
         return scatter
     inverse = sorted(range(len(axes)), key=axes.__getitem__)
@@ -294,14 +297,18 @@ def storer(points: AffineSet, order: AffineMap) -> Callable[..., None]:
 
 
 def _write(session: Any, tile: Any, box: Box, value: Tensor) -> None:
-    view = tile[0]
+    view = _stored(tile[0])
     start = tuple(s + b for s, b in zip(tile[2:], box.lo, strict=True))
     if isinstance(view, DistributedView):
-        distributed_write(session, view, start, box.shape, value)
-    elif isinstance(view, View):
-        write_box(session, view, start, box.shape, value)
+        distributed.write(session, view, start, box.shape, value)
     else:
+        write_box(session, view, start, box.shape, value)
+
+
+def _stored(view: Any) -> View | DistributedView:
+    if not isinstance(view, View | DistributedView):
         raise Fault("KT216", "a tile of a tensor cannot be stored to")
+    return view
 
 
 @emits("ktdp.runtime_arg_extract")
