@@ -83,6 +83,7 @@ CALLS = {
     "where": OpCall("torch.where", (spec(4, 4, dtype=BOOL), spec()), (R(0), R(1), -65504.0)),
     "cumsum": OpCall("torch.sum", (spec(3, 9, dtype=LONG),), (R(0), 1)),
     "topk": OpCall("torch.topk", (spec(3, 9, dtype=SINGLE),), (R(0), 2), (("dim", -1),)),
+    "topk of chunks": OpCall("torch.topk", (spec(2, 2500, dtype=SINGLE),), (R(0), 3)),
     "sort": OpCall("torch.sort", (spec(9, 2, dtype=SINGLE),), (R(0), 0, True)),
     "embedding": OpCall("torch.nn.functional.embedding", (spec(2, 3, dtype=LONG), spec(8, 5)), (R(0), R(1))),
     "index_copy_": OpCall(

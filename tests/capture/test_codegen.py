@@ -230,3 +230,22 @@ def test_patches_are_undone() -> None:
     with pytest.raises(CodegenFailure):
         capture(OpCall("torch.mm", (spec(8, 7), spec(8, 8)), (R(0), R(1))))
     assert state() == before
+
+
+def test_inductor_matches_an_index_once() -> None:
+    from torch._inductor.codegen.block_analysis import BlockPatternMatcher
+
+    match = BlockPatternMatcher.match_mod_div_block_expr
+    asked = []
+
+    def counted(*args):
+        asked.append(args)
+        return match(*args)
+
+    tensors = (spec(2, 3, 8, 8), spec(2, 5, 4, 2))
+    call = OpCall("torch.nn.functional.grid_sample", tensors, (R(0), R(1)), (("align_corners", False),))
+    with mock.patch.object(BlockPatternMatcher, "match_mod_div_block_expr", counted):
+        once = capture(call)
+        assert BlockPatternMatcher.match_mod_div_block_expr is counted
+    assert len(asked) == len(set(asked)) > 2
+    assert [kernel.source for kernel in once.kernels] == [kernel.source for kernel in capture(call).kernels]

@@ -85,10 +85,39 @@ def test_topk(largest: bool, dim: int) -> None:
     check(aten.topk.default, floats(9, 7), 3, dim, largest)
 
 
-def test_long_rows_are_ranked_up_to_a_limit() -> None:
+def test_rows_are_ranked_while_they_are_short_or_few() -> None:
     check(aten.topk.default, floats(1, 1029), 300)
-    too_long = floats(1, ranking.MAX_RANKED + 1)
-    assert decompositions.OURS[aten.topk.default](too_long, 300) is NotImplemented
+    check(aten.sort.stable, numbers(2, ranking.MAX_RANKED + 1), stable=True)
+    long = torch.empty(1, 1).expand(5, 8400)
+    assert ranking.rankable(long[:1], 1)
+    assert not ranking.rankable(long, 1)
+    assert ranking.sort(long) is NotImplemented
+    assert ranking.kthvalue(long, 3) is NotImplemented
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_the_first_of_a_long_row_are_those_of_its_chunks(largest: bool) -> None:
+    check(aten.topk.default, floats(2, 2500), 7, 1, largest)
+    check(aten.topk.default, floats(2500, 2), 300, 0, largest)
+    check(aten.topk.default, torch.randperm(2500).to(torch.int32), 7, 0, largest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("largest", [False, True])
+def test_chunks_keep_the_order_of_equal_elements(largest: bool, dtype: torch.dtype) -> None:
+    # What fills the last chunk up is as great as the last of these, and must not be found.
+    row = numbers(2049, dtype=dtype) if dtype is not torch.uint8 else numbers(2049).abs().mul(85).to(dtype)
+    if dtype is torch.float32:
+        row[1::3], row[2::3] = NAN, -INF
+    values, places = ranking.topk(row, 1000, 0, largest)
+    order = row.sort(stable=True, descending=largest)
+    torch.testing.assert_close(values, order.values[:1000], equal_nan=True)
+    assert torch.equal(places, order.indices[:1000])
+
+
+def test_chunks_that_leave_too_much_are_refused() -> None:
+    assert ranking.topk(torch.empty(1, 1).expand(100, 9000), 4000) is NotImplemented
+    assert ranking.topk(torch.empty(1000, 4200, device="meta"), 1000) is NotImplemented
 
 
 @pytest.mark.parametrize("keepdim", [False, True])

@@ -121,10 +121,21 @@ def test_distinct_values_differ_along_every_dim(dtype, rows):
 
 
 def test_more_values_than_the_dtype_has_repeat():
-    x = make((7000,), (1,), torch.float16, distinct=True)
+    x = make((2, 5000), (5000, 1), torch.float16, distinct=True)
     assert x.unique().numel() == 6143
-    assert torch.equal(x[6143:], x[: 7000 - 6143])
+    assert torch.equal(x.flatten()[6143:], x.flatten()[: 10000 - 6143])
     assert make((6000,), (1,), torch.float16).unique().numel() < 6000
+
+
+@pytest.mark.parametrize(
+    ("dtype", "extent"), [(torch.float16, 6144), (torch.float16, 8400), (torch.bfloat16, 8400)]
+)
+def test_long_rows_of_distinct_values_take_more_binades(dtype, extent):
+    x = make((2, extent), (extent, 1), dtype, distinct=True)
+    assert all(row.unique().numel() == extent for row in x)
+    assert 0 < float(x.abs().min()) < 0.25
+    assert float(x.abs().max()) < 2
+    assert make((40000,), (1,), dtype, distinct=True).unique().numel() < 40000
 
 
 def test_ordered_values_ascend_along_the_last_dim():

@@ -19,7 +19,7 @@ from tracer.validate.errors import (
     StaleKtir,
     SurvivingControl,
 )  # fmt: skip
-from tracer.validate.problem import check_interpreted, magnified
+from tracer.validate.problem import check_interpreted, magnified, turned
 from tracer.validate.simulate import check_simulated
 
 SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
@@ -34,6 +34,7 @@ INDEX_COPY = (
 SOFTMAX = "torch.nn.functional.softmax($0, dim=-1); $0=torch.float32[6, 12]:[12, 1]+0"
 LE = "torch.le($0, $1); $0=torch.int64[12, 1]:[1, 1]+0; $1=torch.int64[1, 12]:[12, 1]+0"
 ONE = "torch.add($0, 1); $0=torch.int64[1]:[1]+0"
+KTH = "torch.kthvalue($0, 3); $0=torch.float32[30]:[1]+0"
 NEG_VIEW = "torch.neg($0); $0=torch.float16[2, 4, 6, 8]:[384, 16, 64, 1]+8"
 
 ALL = [SILU, LINEAR, INDEX_COPY, SOFTMAX, LE, ONE, NEG_VIEW]
@@ -241,6 +242,15 @@ def test_a_dropped_contribution_shows_in_an_op_of_many_steps(make_folder):
     assert not score.survived
     assert {"zeroed x5", "permuted x5", "zeroed query"} <= set(score.caught)
     assert sum(name.startswith("half of") for name in score.caught) >= 6
+
+
+def test_half_of_a_row_shows_wherever_the_selected_element_is(make_folder):
+    problem = make_folder(KTH).problem
+    [place] = [e.value for e in problem.expected if e.value.dtype == torch.int64]
+    [other] = [e.value for e in turned(problem).expected if e.value.dtype == torch.int64]
+    assert int(place) + int(other) == 29
+    score = tiers.check_controls(make_folder(KTH))
+    assert sum(name.startswith("half of") for name in score.caught) == 2
 
 
 def test_controls_that_are_no_mistake_are_left_out(make_folder):

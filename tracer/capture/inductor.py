@@ -8,6 +8,7 @@ process.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ PRIVATE_NAMES: dict[str, str] = {
     "torch._inductor.choices:InductorChoices.reduction_split_factor": "reductions stay whole",
     "torch._inductor.choices:InductorChoices.should_use_cooperative_reduction": "reductions stay whole",
     "torch._inductor.choices:InductorChoices.should_use_persistent_reduction": "reductions stay whole",
+    "torch._inductor.codegen.block_analysis:BlockPatternMatcher.match_mod_div_block_expr": "found once",
     "torch._inductor.codegen.triton:TritonKernel.load": "views of a buffer become offsets into it",
     "torch._inductor.codegen.triton:TritonKernel.store": "views of a buffer become offsets into it",
     "torch._inductor.codegen.triton:TritonKernel.store_reduction": "views of a buffer become offsets into it",
@@ -112,6 +114,7 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
         raise MovedNames(names=", ".join(missing))
     from torch._inductor import config
     from torch._inductor.codegen import triton as triton_codegen
+    from torch._inductor.codegen.block_analysis import BlockPatternMatcher
     from torch._inductor.debug import DebugContext
     from torch._inductor.runtime.hints import DeviceProperties
     from torch._inductor.virtualized import V
@@ -132,6 +135,10 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
             mock.patch("torch._inductor.graph.get_wrapper_codegen_for_device", return_value=wrapper),
             mock.patch("torch._inductor.graph.GraphLowering.is_unspec_arg", return_value=False),
             mock.patch.object(DeviceProperties, "create", staticmethod(lambda _: properties)),
+            # SymPy takes up to seconds for one of these, and each is asked for again and again.
+            mock.patch.object(
+                BlockPatternMatcher, _MATCH, functools.cache(getattr(BlockPatternMatcher, _MATCH))
+            ),
             mock.patch.object(kernel, "load", _with_base(kernel.load)),
             mock.patch.object(kernel, "store", _with_base(kernel.store)),
             mock.patch.object(kernel, "store_reduction", _with_base(kernel.store_reduction)),
@@ -148,6 +155,8 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
             stack.enter_context(patch)
         yield
 
+
+_MATCH = "match_mod_div_block_expr"
 
 _CONFIG: dict[str, Any] = {
     "cpu_backend": "triton",

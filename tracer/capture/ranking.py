@@ -1,18 +1,29 @@
-"""Sorting, top-k and order statistics by counting: every element's rank is how many come before it."""
+"""Sorting, top-k and order statistics by counting: every element's rank is how many come before it.
+
+The few greatest of a long row are first looked for in chunks of it, and then among what the chunks gave.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
+from tracer.capture.scattering import MAX_PAIRS
+
+aten = torch.ops.aten
+
 MAX_RANKED = 2048
-"""Longest row that is sorted by counting: every element is compared with every other."""
+"""Longest row that is ranked however many rows there are: every element is compared with every other."""
 
 
 def rankable(values: torch.Tensor, dim: int) -> bool:
-    """Whether rows of `dim` are short enough to be ranked, and hold anything."""
-    return values.dim() > 0 and 0 < values.shape[dim] <= MAX_RANKED
+    """Whether rows of `dim` are short or few enough to be ranked, and hold anything."""
+    if values.dim() == 0:
+        return False
+    extent = values.shape[dim]
+    return 0 < extent <= MAX_RANKED or 0 < values.numel() * extent <= MAX_PAIRS
 
 
 def _ranks(values: torch.Tensor, descending: bool) -> torch.Tensor:
@@ -53,15 +64,71 @@ def topk(
     sorted: bool = True,  # noqa: A002
 ) -> Any:
     """`aten.topk`: values and indices of the `k` largest (or smallest) of `dim`, in order."""
-    if not rankable(values, dim):
+    if values.dim() == 0 or values.numel() == 0 or values.is_complex():
         return NotImplemented
     if values.dtype == torch.bool:
-        found, places = topk(values.to(torch.uint8), k, dim, largest)
-        return found.to(torch.bool), places
+        found = topk(values.to(torch.uint8), k, dim, largest)
+        return found if found is NotImplemented else (found[0].to(torch.bool), found[1])
     moved = values.movedim(dim, -1)
-    wanted = torch.arange(k, device=values.device)
-    picked, where = _at_ranks(moved, _ranks(moved, largest), wanted)
+    chunk = _chunk(moved.shape[-1], k)
+    if chunk < moved.shape[-1]:
+        first = _of_chunks(moved, k, largest, chunk)
+    elif rankable(values, dim):
+        first = _at_ranks(moved, _ranks(moved, largest), torch.arange(k, device=values.device))
+    else:
+        return NotImplemented
+    if first is NotImplemented:
+        return NotImplemented
+    picked, where = first
     return picked.movedim(-1, dim), where.movedim(-1, dim)
+
+
+def _chunk(extent: int, k: int) -> int:
+    """The power of two for which chunks and what they give take the fewest comparisons; `extent` for none."""
+    best, least = extent, extent * extent
+    if extent <= MAX_RANKED:
+        return best
+    for chunk in (1 << bit for bit in range(max(k, 1).bit_length(), MAX_RANKED.bit_length())):
+        count = math.ceil(extent / chunk)
+        # What the chunks give may be many: then there is another round, which halves it at least.
+        pairs = count * chunk * (chunk + k) + (count * k) * min(count * k, MAX_RANKED)
+        if pairs < least:
+            best, least = chunk, pairs
+    return best
+
+
+def _of_chunks(rows: torch.Tensor, k: int, largest: bool, chunk: int) -> Any:
+    """The `k` first of the last dim, by way of the `k` first of every chunk of it.
+
+    Of equal elements the earlier one comes first in its chunk, and earlier chunks come first: their order is
+    that of the row. What fills the last chunk up ties with the last in order at most, and comes after it.
+    """
+    extent = rows.shape[-1]
+    count = math.ceil(extent / chunk)
+    if rows.is_floating_point():
+        last = -math.inf if largest else math.nan
+    else:
+        info = torch.iinfo(rows.dtype)
+        last = info.min if largest else info.max
+    filled = aten.constant_pad_nd(rows, [0, count * chunk - extent], last)
+    *steps, step = filled.stride()
+    # A view with strides is one of memory: the row is filled up once, and not in every comparison.
+    chunks = filled.as_strided((*rows.shape[:-1], count, chunk), (*steps, chunk * step, step))
+    found, where = topk(chunks, k, -1, largest)
+    where = where + chunk * torch.arange(count, device=rows.device).unsqueeze(-1)
+    first = topk(_in_memory(found), k, -1, largest)
+    if first is NotImplemented:
+        return NotImplemented
+    picked, place = first
+    chosen = place.unsqueeze(-1) == torch.arange(count * k, device=rows.device)
+    return picked, torch.where(chosen, _in_memory(where).unsqueeze(-2), 0).sum(-1)
+
+
+def _in_memory(parts: torch.Tensor) -> torch.Tensor:
+    """`[..., count, k]` as `[..., count * k]`, a view of a buffer that is read as one row."""
+    whole = parts.contiguous()
+    *lead, count, k = parts.shape
+    return whole.as_strided((*lead, count * k), (*whole.stride()[:-2], 1))
 
 
 def sort(values: torch.Tensor, dim: int = -1, descending: bool = False) -> Any:

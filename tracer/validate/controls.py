@@ -11,7 +11,7 @@ import torch
 from tracer.errors import HarvestError
 from tracer.validate.buffers import poison
 from tracer.validate.oracle import flat_memory
-from tracer.validate.problem import Problem, interpret, magnified
+from tracer.validate.problem import Problem, interpret, magnified, turned
 from tracer.validate.shape import identical
 from tracer.validate.stage import Stage
 
@@ -105,10 +105,12 @@ def _halves(problem: Problem, found: Score) -> None:
             continue
         stages = _halved(problem, position, name)
         wrong = _differs(problem, stages)
-        if not wrong:
-            # The maximum of half a row serves a softmax as well, until an exponential overflows.
-            large = magnified(problem)
-            wrong = "" if _differs(large, problem.stages) else _differs(large, stages)
+        # The maximum of half a row serves a softmax as well, until an exponential overflows; and what an op
+        # selects may all lie in one half.
+        for change in (magnified, turned):
+            if not wrong:
+                other = change(problem)
+                wrong = "" if _differs(other, problem.stages) else _differs(other, stages)
         (found.caught if wrong else found.survived).append(label)
 
 

@@ -15,6 +15,9 @@ length or tile size of a real tensor divides it and no two tiles are equal."""
 OCTAVES = 3
 """Binades of the values that floats are drawn from: [1/4, 2)."""
 
+MOST_OCTAVES = {torch.bfloat16: 100, torch.float16: 15}
+"""Binades, down from [1, 2), that different floats are drawn from where there would be too few of them."""
+
 _OCTAVE = 1 << 18
 """Values of a binade that different floats are drawn from at most: more than `PERIOD` in all."""
 
@@ -58,7 +61,8 @@ def random_tensor(
     `scale`, a power of two, multiplies them. With `positive` all signs are plus. Integers lie in [low, high);
     `distinct` ones differ from each other, along the last dim where there are more of them than values.
     `distinct` floats, and integers without `high`, differ along every dim that is no longer than there are
-    values: 6143 of float16, 761 of bfloat16, a million of float32, fewer where they are positive.
+    values: 30 000 of float16, 25 000 of bfloat16, a million of float32, half as many where they are positive.
+    Those of a long dim reach below 1/4.
     `ordered` ones ascend along the last dim. Bools are mixed. Where strides leave gaps, the gaps hold such
     values too. A strided tensor starts some way into its storage.
     """
@@ -104,7 +108,10 @@ def _different(
     """
     if dtype.is_floating_point:
         octave = min(STEPS.get(dtype, 1), _OCTAVE)
-        pool = OCTAVES * octave * (1 if positive else 2)
+        signs = 1 if positive else 2
+        # One binade more than it takes, so that a prime number of values is enough, too.
+        octaves = min(max(OCTAVES, least // (octave * signs) + 1), MOST_OCTAVES.get(dtype, OCTAVES))
+        pool = octaves * octave * signs
     else:
         pool = min(2 * least, torch.iinfo(dtype).max - low)
     chosen = torch.randperm(pool, generator=generator)
@@ -113,7 +120,7 @@ def _different(
         return (chosen + low).to(dtype)
     sign = torch.ones(1) if positive else (chosen % 2 * 2 - 1).to(torch.float64)
     place = chosen if positive else chosen // 2
-    exponent = (place // octave - (OCTAVES - 1)).to(torch.float64)
+    exponent = (place // octave - (octaves - 1)).to(torch.float64)
     return (sign * (1 + (place % octave).to(torch.float64) / octave) * torch.exp2(exponent)).to(dtype)
 
 

@@ -92,6 +92,15 @@ def magnified(problem: Problem) -> Problem:
     return dataclasses.replace(problem, make_inputs=lambda: inputs)
 
 
+def turned(problem: Problem) -> Problem:
+    """A problem with inputs reversed in memory: what an op selects lies in the other half there."""
+    inputs = {
+        name: flat_memory(tensor).flip(0).as_strided(tensor.shape, tensor.stride())
+        for name, tensor in problem.inputs.items()
+    }
+    return dataclasses.replace(problem, make_inputs=lambda: inputs)
+
+
 def interpret(problem: Problem, tier: str, stages: Sequence[Stage] | None = None) -> tuple[torch.Tensor, ...]:
     """Run the stages in Triton's interpreter, one after the other, and return the outputs.
 
