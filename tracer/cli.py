@@ -427,6 +427,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             err=True,
         )
         code = Exit.INTERNAL
+    # CPython ends a `python -m` by SIGINT, whatever its exit code, where the last string of code that was
+    # executed, as an import from C++ executes one, was interrupted.
+    exec("")
     sys.exit(int(code or 0))
 
 

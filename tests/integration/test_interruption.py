@@ -130,3 +130,21 @@ def test_what_the_machine_may_have_had_a_part_in_is_tried_again(
         assert harvest("--model", tiny, *ONLY, "--out", "h").code == 5
     assert harvest("--model", tiny, *ONLY, "--out", "h").code == 0
     assert tree(tmp_path / "h") == whole
+
+
+def test_an_interruption_in_a_string_of_code_keeps_the_exit_code(tmp_path):
+    interrupted = """
+import tracer.cli
+
+
+def interrupt(**options):
+    exec("raise KeyboardInterrupt")
+
+
+tracer.cli.app = interrupt
+tracer.cli.main([])
+"""
+    (tmp_path / "interrupted.py").write_text(interrupted)
+    command = [sys.executable, "-m", "interrupted"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "interrupted; run the same command again to go on.\n")
