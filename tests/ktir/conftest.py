@@ -3,15 +3,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-
-# Test modules import what they share from here.
-sys.path.append(str(Path(__file__).resolve().parent))
-
 from exact import Bench
 
 

@@ -137,7 +137,9 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
             mock.patch.object(DeviceProperties, "create", staticmethod(lambda _: properties)),
             # SymPy takes up to seconds for one of these, and each is asked for again and again.
             mock.patch.object(
-                BlockPatternMatcher, _MATCH, functools.cache(getattr(BlockPatternMatcher, _MATCH))
+                BlockPatternMatcher,
+                "match_mod_div_block_expr",
+                functools.cache(BlockPatternMatcher.match_mod_div_block_expr),
             ),
             mock.patch.object(kernel, "load", _with_base(kernel.load)),
             mock.patch.object(kernel, "store", _with_base(kernel.store)),
@@ -155,8 +157,6 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
             stack.enter_context(patch)
         yield
 
-
-_MATCH = "match_mod_div_block_expr"
 
 _CONFIG: dict[str, Any] = {
     "cpu_backend": "triton",

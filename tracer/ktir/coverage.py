@@ -23,7 +23,7 @@ from tracer.ktir.diagnostics import KtirError, at
 from tracer.ktir.simulator.access import addresses_of, check_box
 from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.compile import compile_function
-from tracer.ktir.simulator.distributed import clipped, members, owners
+from tracer.ktir.simulator.distributed import owners, pieces
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
@@ -287,14 +287,11 @@ class Tracer(Session):
             return
         lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
         if isinstance(view, DistributedView):
-            for part, held, among in zip(view.parts, view.boxes, view.sets, strict=True):
-                if (clip := clipped(lo, box.shape, held)) is None:
-                    continue
-                if among is None:
-                    self._box(op, part, clip[1], clip[2], store)
+            for piece in pieces(view, lo, box.shape):
+                if piece.rows is None:
+                    self._box(op, piece.part, piece.lo, piece.shape, store)
                 else:
-                    _, rows = members(among, held, clip[1], clip[2])
-                    self._points(op, part, addresses_of(part, rows), store)
+                    self._points(op, piece.part, addresses_of(piece.part, piece.rows), store)
             return
         check_box(view, lo, box.shape)
         self._box(op, view, lo, box.shape, store)

@@ -1,8 +1,7 @@
 """What the worker changes in Triton's interpreter, and why. Imported by the worker only.
 
-Relaxed, because they are rules of a GPU's tensor memory unit and none of Spyre's: that a
-descriptor's base, its strides but the last, and the last offset of a tile are multiples of 16 bytes. Nothing
-else is relaxed.
+Relaxed, because they are rules of a GPU's tensor memory unit and none of Spyre's: that a descriptor's base,
+its strides but the last, and the last offset of a tile are multiples of 16 bytes. Nothing else is relaxed.
 
 Corrected, because the interpreter of Triton 3.7.1 computes something that no device does: arithmetic on
 bfloat16 (it works on the raw bits, triton issue 11584), float32 to bfloat16 (it truncates where devices

@@ -7,6 +7,7 @@ a store goes to all of them; what no partition holds loads as zero and is droppe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,24 +27,43 @@ from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import DistributedView, View
 
 
+@dataclass(frozen=True)
+class Piece:
+    """What one partition holds of a box: `window` in the box, start `lo` and `shape` in its own coordinates.
+
+    Of a partition that is no box, `mask` says which elements of the window it holds, and `rows` are the own
+    coordinates of those, an (n, dims) array.
+    """
+
+    part: View
+    window: tuple[slice, ...]
+    lo: tuple[int, ...]
+    shape: tuple[int, ...]
+    mask: np.ndarray | None = None
+    rows: np.ndarray | None = None
+
+
+def pieces(view: DistributedView, lo: Sequence[int], shape: Sequence[int]) -> Iterator[Piece]:
+    """The pieces of a box, a partition each; nothing for a partition beside it."""
+    for part, box, points in zip(view.parts, view.boxes, view.sets, strict=True):
+        if (clip := _clipped(lo, shape, box)) is not None:
+            yield Piece(part, *clip, *(_members(points, box, *clip[1:]) if points is not None else ()))
+
+
 def read(session: Session, view: DistributedView, lo: Sequence[int], shape: Sequence[int]) -> Tensor:
     """The box gathered from the partitions that hold it; raises Fault KT220 where one element has no
     partition.
     """
     out = _empty(view, shape)
     held = np.zeros(tuple(shape), dtype=bool)
-    for part, box, points in zip(view.parts, view.boxes, view.sets, strict=True):
-        clip = clipped(lo, shape, box)
-        if clip is None:
-            continue
-        window, local, extent = clip
-        if points is not None:
-            mask, rows = members(points, box, local, extent)
-            out[window][torch.from_numpy(mask)] = read_addresses(session, part, addresses_of(part, rows))
-            held[window] |= mask
-            continue
-        out[window] = read_box(session, part, local, extent)
-        held[window] = True
+    for piece in pieces(view, lo, shape):
+        if piece.mask is None or piece.rows is None:
+            out[piece.window] = read_box(session, piece.part, piece.lo, piece.shape)
+            held[piece.window] = True
+        else:
+            found = read_addresses(session, piece.part, addresses_of(piece.part, piece.rows))
+            out[piece.window][torch.from_numpy(piece.mask)] = found
+            held[piece.window] |= piece.mask
     _all_held(session, held, lambda i: tuple(int(n) + b for n, b in zip(i, lo, strict=True)))
     return out
 
@@ -53,19 +73,14 @@ def write(
 ) -> None:
     """The box scattered to every partition that holds a piece of it; Fault KT220 as for `read`."""
     held = np.zeros(tuple(shape), dtype=bool)
-    for part, box, points in zip(view.parts, view.boxes, view.sets, strict=True):
-        clip = clipped(lo, shape, box)
-        if clip is None:
-            continue
-        window, local, extent = clip
-        if points is not None:
-            mask, rows = members(points, box, local, extent)
-            flat = value[window][torch.from_numpy(mask)]
-            write_addresses(session, part, addresses_of(part, rows), flat)
-            held[window] |= mask
-            continue
-        write_box(session, part, local, extent, value[window])
-        held[window] = True
+    for piece in pieces(view, lo, shape):
+        if piece.mask is None or piece.rows is None:
+            write_box(session, piece.part, piece.lo, piece.shape, value[piece.window])
+            held[piece.window] = True
+        else:
+            flat = value[piece.window][torch.from_numpy(piece.mask)]
+            write_addresses(session, piece.part, addresses_of(piece.part, piece.rows), flat)
+            held[piece.window] |= piece.mask
     _all_held(session, held, lambda i: tuple(int(n) + b for n, b in zip(i, lo, strict=True)))
 
 
@@ -100,7 +115,7 @@ def owners(view: DistributedView, rows: np.ndarray) -> Iterator[tuple[View, np.n
             yield part, mask, rows[mask] - low
 
 
-def members(
+def _members(
     points: tuple[AffineSet, tuple[int, ...]],
     box: Sequence[tuple[int, int]],
     local: Sequence[int],
@@ -113,7 +128,7 @@ def members(
     return mask, np.stack([axis[mask] for axis in grid], axis=1)
 
 
-def clipped(
+def _clipped(
     lo: Sequence[int], shape: Sequence[int], box: Sequence[tuple[int, int]]
 ) -> tuple[tuple[slice, ...], tuple[int, ...], tuple[int, ...]] | None:
     """Window in the tile, and start and extent in the partition's own coordinates, of the overlap."""

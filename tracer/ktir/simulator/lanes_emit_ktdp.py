@@ -86,7 +86,7 @@ def _indirect_tile(compiler: LaneCompiler, op: Operation) -> None:
 
 
 def _need_settled(view: View) -> None:
-    if view.buffer.stored or not view.buffer.initialized:
+    if not view.buffer.settled:
         raise Bail
 
 
@@ -98,16 +98,20 @@ def _load(compiler: LaneCompiler, op: Operation) -> None:
     if tile is None or element(tile.base.type).name != element(op.result.type).name:
         if varies or tile is not None:
             raise Unsupported("indirect loads on lanes")
-        shape = tuple(op.result.type.get_shape())
-        run: Any = lambda session, tile, lanes: _alike(  # noqa: E731
-            session, tile, lanes, lambda s, t: read_addresses(s, *t).reshape(shape)
-        )
+        run = _gathering(tuple(op.result.type.get_shape()))
     elif varies:
         run = _loading(tile)
     else:
         run = _loading_alike(tile, op)
     arguments = f"session, {compiler.use(op.tile)}, {compiler.lanes}"
     compiler.line(f"{compiler.define(op.result)} = {compiler.bind(run, 'f')}({arguments})")
+
+
+def _gathering(shape: tuple[int, ...]) -> Callable[[Any, Any, Lanes], Tensor]:
+    def read(session: Any, tile: Any) -> Tensor:
+        return read_addresses(session, *tile).reshape(shape)
+
+    return lambda session, tile, lanes: _alike(session, tile, lanes, read)
 
 
 def _loading(tile: ktdp.ConstructAccessTileOp) -> Callable[[Any, Any, Lanes], Tensor]:
@@ -132,7 +136,7 @@ def _loading_alike(tile: ktdp.ConstructAccessTileOp, op: ktdp.LoadOp) -> Callabl
 
     def run(session: Any, coordinates: Any, lanes: Lanes) -> Tensor:
         view = coordinates[0]
-        if isinstance(view, View) and (view.buffer.stored or not view.buffer.initialized):
+        if isinstance(view, View) and not view.buffer.settled:
             if lanes.n > 1 or alone is None:
                 raise Bail
             return alone(session, coordinates, lanes)[0]
@@ -145,7 +149,7 @@ def _alike(session: Any, tile: Any, lanes: Lanes, read: Callable[[Any, Any], Ten
     """What every lane reads, noted for the core of each. Raises Bail where one of them might store there."""
     view = tile[0]
     if not isinstance(view, View):
-        if isinstance(view, DistributedView) and any(p.buffer.stored for p in view.parts):
+        if isinstance(view, DistributedView) and not all(p.buffer.settled for p in view.parts):
             raise Bail
         return read(session, tile)
     if view.plain:

@@ -50,6 +50,11 @@ class Buffer:
         self.readers: Tensor | None = None
         self.reads: dict[int, Tensor] = {}
 
+    @property
+    def settled(self) -> bool:
+        """Whether all of it was there before and nobody stores to it."""
+        return self.initialized and not self.stored
+
     def track(self, dtype: torch.dtype) -> None:
         """Keep writer and reader maps from now on."""
         if self.writers is None:

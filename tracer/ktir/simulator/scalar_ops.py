@@ -288,7 +288,7 @@ def _math(name: str, op: Operation) -> ScalarFunction | None:
     target = element(op.results[0].type)
     if target.is_float and (tile := float_function(name, target)) is not None:
         dtypes = [element(v.type).dtype for v in op.operands]
-        return lambda *a: tile(*map(_single, a, dtypes)).item()
+        return lambda *a: tile(*(torch.tensor(v, dtype=d) for v, d in zip(a, dtypes, strict=True))).item()
     bits = target.bits
     match name:
         case "absi":
@@ -302,10 +302,6 @@ def _math(name: str, op: Operation) -> ScalarFunction | None:
         case "ipowi":
             return lambda a, b: _power(a, b, bits)
     return None
-
-
-def _single(value: Any, dtype: torch.dtype) -> torch.Tensor:
-    return torch.tensor(value, dtype=dtype)
 
 
 def _power(base: int, exponent: int, bits: int) -> int:

@@ -125,12 +125,7 @@ class Session:
     def direct(self, buffer: Buffer) -> bool:
         """Whether loads from the buffer need no tracking at all."""
         absent = buffer.numel > buffer.data.numel()
-        return (
-            not (self.compat or absent)
-            and not buffer.stored
-            and buffer.initialized
-            and not (self.sanitize and self.wide(buffer))
-        )
+        return not (self.compat or absent) and buffer.settled and not (self.sanitize and self.wide(buffer))
 
     def wide(self, buffer: Buffer) -> bool:
         """Whether a core could reach over too many bytes in the buffer."""
