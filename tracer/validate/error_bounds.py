@@ -25,9 +25,11 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
+from tracer.validate.error_choices import collisions, magnitudes, reduction, selected, tree_tensors, worst_of
+from tracer.validate.error_formulas import formulas
 from tracer.validate.error_rules import (
     CONTRACTIONS,
     EXACT,
@@ -35,9 +37,11 @@ from tracer.validate.error_rules import (
     MOVES,
     ROUNDED_ONCE,
     SCALED_ARGUMENT,
+    SCATTERED,
     SELECTIONS,
     SUMS,
     TRANSCENDENTAL,
+    WINDOWED_MAXIMA,
 )  # fmt: skip
 
 APPROXIMATED = 4
@@ -90,12 +94,15 @@ class ErrorBounds(TorchDispatchMode):
         mutates = func._schema.is_mutable
         pure = _functional(func) if mutates else func
         whole = mutates or _covered(func, name)
-        if not whole and (decomposition := _decomposition(func)) is not None:
+        if not whole and (rules := formulas().get(func)):
             with self:
-                return decomposition(*args, **kwargs)
+                return self._widest([rule(*args, **kwargs) for rule in rules])
+        if not whole and torch.Tag.pointwise not in func.tags and func._can_decompose():
+            with self:
+                return func.decompose(*args, **kwargs)
         bounds = self._of_result(pure, name.rstrip("_") if mutates else name, args, kwargs)
         out = func(*args, **kwargs)
-        for tensor, bound in zip(_tensors(out), bounds, strict=False):
+        for tensor, bound in zip(tree_tensors(out), bounds, strict=False):
             if bound is None:
                 self._bounds.pop(tensor, None)
             else:
@@ -106,25 +113,41 @@ class ErrorBounds(TorchDispatchMode):
                 self._bounds[tensor] = known
         return out
 
+    def _widest(self, results: Sequence[Any]) -> Any:
+        """The first result; its bounds are the largest of all results' bounds."""
+        first = results[0]
+        for other in results[1:]:
+            for kept, tensor in zip(tree_tensors(first), tree_tensors(other), strict=True):
+                if (bound := self.bound(tensor)) is not None:
+                    self._bounds[kept] = torch.maximum(self._or_zero(kept), bound)
+        return first
+
     def _of_result(self, func: Any, name: str, args: Any, kwargs: Any) -> list[torch.Tensor | None]:
-        operands = _tensors((args, kwargs))
+        operands = tree_tensors((args, kwargs))
         inexact = [t for t in operands if self.bound(t) is not None]
         floating = any(t.is_floating_point() for t in operands)
-        if not inexact and (name in MOVES or name in EXACT or not floating):
+        added = reduction(func, args, kwargs) if name in SCATTERED and func is not None else ""
+        if not inexact and ((name in MOVES and not added) or name in EXACT or not floating):
             return []
         if func is None:
             self.guessed.add(name)
             worst = max((float(self._bounds[t].max()) for t in inexact if t.numel()), default=0.0)
             return [torch.full_like(args[0], worst)]
+        if added:
+            return [self._scattered(func, name, added, args, kwargs)]
         if name in MOVES:
             return self._moved(func, name, args, kwargs)
         if name in CONTRACTIONS:
             return [self._contracted(func, name, args, kwargs)]
         if name in SUMS:
             return [self._summed(func, args, kwargs)]
-        if name in SELECTIONS:
-            return [self._selected(name, args, kwargs)]
-        if torch.Tag.pointwise in func.tags or name in EXACT:
+        if name in WINDOWED_MAXIMA:
+            return self._moved(func, name, args, kwargs) if inexact else []
+        if name in SELECTIONS and not (len(args) > 1 and isinstance(args[1], torch.Tensor)):
+            return selected(self.bound, func, args, kwargs)
+        if (torch.Tag.pointwise in func.tags or name in EXACT or name in SELECTIONS) and len(
+            func._schema.returns
+        ) == 1:
             return [self._elementwise(func, name, args, kwargs, operands)]
         return self._guess(func, name, args, kwargs, operands)
 
@@ -132,7 +155,7 @@ class ErrorBounds(TorchDispatchMode):
         args, kwargs = self._swap((args, kwargs), self._or_zero)
         if name in FILLERS:
             args = (*args[:-1], 0.0)
-        return [t if t.is_floating_point() else None for t in _tensors(func(*args, **kwargs))]
+        return [t if t.is_floating_point() else None for t in tree_tensors(func(*args, **kwargs))]
 
     def _contracted(self, func: Any, name: str, args: Any, kwargs: Any) -> torch.Tensor:
         first = CONTRACTIONS[name]
@@ -186,14 +209,15 @@ class ErrorBounds(TorchDispatchMode):
             total = total + func(bound, *args[1:], **kwargs)
         return total
 
-    def _selected(self, name: str, args: Any, kwargs: Any) -> torch.Tensor | None:
-        bound = self.bound(args[0])
-        if bound is None:
-            return None
-        dims = args[1] if len(args) > 1 else kwargs.get("dim", ())
-        dims = [dims] if isinstance(dims, int) else list(dims if dims is not None else ())
-        keep = args[2] if len(args) > 2 else kwargs.get("keepdim", False)
-        return torch.amax(bound, dims or tuple(range(bound.dim())), keepdim=keep)
+    def _scattered(self, func: Any, name: str, how: str, args: Any, kwargs: Any) -> torch.Tensor | None:
+        if how in ("amax", "amin"):
+            worst = worst_of(self.bound, (args, kwargs))
+            return torch.full_like(args[0], worst) if worst else None
+        absolute, named = magnitudes((args, kwargs))
+        size = func(*absolute, **named)
+        total = gamma(collisions(func, name, args, kwargs), self.unit) * size + self._rounding(size)
+        bounds, named = self._swap((args, kwargs), self._or_zero)
+        return total + func(*bounds, **named).abs()
 
     def _elementwise(
         self, func: Any, name: str, args: Any, kwargs: Any, operands: Sequence[torch.Tensor]
@@ -231,11 +255,11 @@ class ErrorBounds(TorchDispatchMode):
         self, func: Any, name: str, args: Any, kwargs: Any, operands: Sequence[torch.Tensor]
     ) -> list[torch.Tensor | None]:
         self.guessed.add(name)
-        absolute = self._swap((args, kwargs), lambda t: t.abs())
+        absolute = magnitudes((args, kwargs))
         count = sum(t.numel() for t in operands)
         found: list[torch.Tensor | None] = []
         for size, plain in zip(
-            _tensors(func(*absolute[0], **absolute[1])), _tensors(func(*args, **kwargs)), strict=True
+            tree_tensors(func(*absolute[0], **absolute[1])), tree_tensors(func(*args, **kwargs)), strict=True
         ):
             terms = max(1, count // max(1, size.numel())) + 4
             scale = torch.maximum(_as_float(size).abs(), _as_float(plain).abs())
@@ -260,16 +284,15 @@ class ErrorBounds(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
-
-
 def _as_float(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.is_floating_point() else tensor.to(torch.float64)
 
 
 def _covered(func: Any, name: str) -> bool:
-    named = (MOVES, EXACT, CONTRACTIONS, SUMS, SELECTIONS, ROUNDED_ONCE, TRANSCENDENTAL, SCALED_ARGUMENT)
+    named = (
+        MOVES, EXACT, CONTRACTIONS, SUMS, SELECTIONS, ROUNDED_ONCE, TRANSCENDENTAL, SCALED_ARGUMENT,
+        SCATTERED, WINDOWED_MAXIMA,
+    )  # fmt: skip
     return any(name in family for family in named)
 
 
@@ -287,12 +310,6 @@ def _functional(func: Any) -> Any:
     others = (getattr(packet, overload) for overload in packet.overloads())
     alike = (f for f in others if [(a.name, str(a.type)) for a in f._schema.arguments] == wanted)
     return named if named is not None else next(alike, None)
-
-
-def _decomposition(func: Any) -> Callable[..., Any] | None:
-    from tracer.validate.error_rules import decompositions
-
-    return decompositions().get(func)
 
 
 def _terms(name: str, left: torch.Tensor, right: torch.Tensor) -> int:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
-import torch
-
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -23,7 +17,7 @@ MOVES = _names("""
     movedim swapaxes im2col upsample_nearest1d upsample_nearest2d upsample_nearest3d
     _upsample_nearest_exact1d _upsample_nearest_exact2d diag_embed rot90 real imag view_as_real
     view_as_complex new_empty new_zeros new_full new_ones zeros_like ones_like empty_strided
-    new_empty_strided sort topk
+    new_empty_strided
     """)
 """Operations that only move elements."""
 
@@ -32,7 +26,7 @@ FILLERS = _names("constant_pad_nd fill full_like index_fill masked_fill new_full
 
 EXACT = _names("""
     abs ceil clamp clamp_max clamp_min eq floor fmax fmin ge gt hardtanh isfinite isinf isnan le logical_and
-    logical_not logical_or logical_xor lt max min maximum minimum ne neg positive relu relu6 round sgn sign
+    logical_not logical_or logical_xor lt maximum minimum ne neg positive relu relu6 round sgn sign
     signbit threshold trunc where _to_copy copysign heaviside bitwise_and bitwise_or bitwise_xor bitwise_not
     nan_to_num ldexp to frac _conj conj arange full zeros ones empty scalar_tensor eye linspace any all
     argmax argmin argsort bucketize searchsorted nonzero bincount isin is_nonzero _local_scalar_dense item
@@ -77,66 +71,30 @@ SUMS = frozenset(
         "avg_pool2d",
         "avg_pool3d",
         "_adaptive_avg_pool2d",
+        "_adaptive_avg_pool3d",
         "adaptive_avg_pool1d",
     ]
 )
 """Linear reductions with weights of one sign."""
 
-SELECTIONS = _names("amax amin")
-"""Reductions that pick one of their elements."""
+SELECTIONS = _names("""
+    amax amin aminmax cummax cummin kthvalue max median min mode nanmedian sort topk
+    """)
+"""Operations whose results are elements of their first operand, chosen along `dim` or among all."""
+
+WINDOWED_MAXIMA = _names("""
+    adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d
+    max_pool2d_with_indices max_pool3d_with_indices
+    """)
+"""Operations whose results are the largest elements of windows."""
+
+SCATTERED = {
+    "scatter_add": 3, "scatter_reduce": 3, "index_add": 3, "index_reduce": 3, "index_put": 2,
+    "_unsafe_index_put": 2, "_index_put_impl": 2,
+}  # fmt: skip
+"""Operations that may add several elements of a source to one of the result, and the source's position."""
 
 CONTRACTIONS = {
     "mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "dot": 0, "mv": 0, "addmv": 1, "addbmm": 1, "convolution": 0,
 }  # fmt: skip
 """Sums of products, and the position of their left factor."""
-
-
-def _variance(
-    x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
-) -> torch.Tensor:
-    dims = list(range(x.dim())) if not dim else list(dim)
-    count = 1
-    for d in dims:
-        count *= x.shape[d]
-    spread = x - x.mean(dims, keepdim=True)
-    return (spread * spread).sum(dims, keepdim=keepdim) / max(
-        0.0, count - (1 if correction is None else correction)
-    )
-
-
-def _variance_and_mean(
-    x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
-) -> tuple[torch.Tensor, torch.Tensor]:
-    dims = list(range(x.dim())) if not dim else list(dim)
-    return _variance(x, dim, correction=correction, keepdim=keepdim), x.mean(dims, keepdim=keepdim)
-
-
-def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
-    if approximate == "tanh":
-        return 0.5 * x * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + torch.erf(x * 0.7071067811865476))
-
-
-def _sigmoid(x: torch.Tensor) -> torch.Tensor:
-    return 1 / (1 + torch.exp(-x))
-
-
-@functools.cache
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Operations by their parts: PyTorch's own table of core decompositions, and what it leaves whole."""
-    from torch._decomp import core_aten_decompositions, decomposition_table
-
-    aten = torch.ops.aten
-    ours: dict[Any, Callable[..., Any]] = {
-        aten.var.correction: _variance,
-        aten.var_mean.correction: _variance_and_mean,
-        aten.gelu.default: _gelu,
-        aten.sigmoid.default: _sigmoid,
-        aten.silu.default: lambda x: x / (1 + torch.exp(-x)),
-    }
-    # The core table leaves softmax whole; a guess about it is too narrow where an exponential magnifies.
-    ours |= {op: decomposition_table[op] for op in (aten._softmax.default, aten._log_softmax.default)}
-    table = {
-        op: rule for op, rule in core_aten_decompositions().items() if isinstance(op, torch._ops.OpOverload)
-    }
-    return {**table, **ours}
