@@ -11,7 +11,7 @@ chapters 2 to 4):
   the result (four units for functions that hardware only approximates: the CUDA programming guide's tables
   give at most 4 ulp for those that kernels call);
 * a sum of n terms, or a contraction over n: gamma(n) times the sum of the terms' absolute values, plus what
-  the terms' own bounds add up to.
+  the terms' own bounds add up to; nothing where every partial sum is a number of the arithmetic.
 
 Bounds say nothing about any kernel: a kernel is compared with the oracle, and the bound is of the oracle's
 formula.
@@ -41,8 +41,10 @@ from tracer.validate.error_rules import (
     SELECTIONS,
     SUMS,
     TRANSCENDENTAL,
+    UNSCALED,
     WINDOWED_MAXIMA,
 )  # fmt: skip
+from tracer.validate.float_grid import grid
 
 APPROXIMATED = 4
 """Units in the last place that a function costs which hardware approximates."""
@@ -71,7 +73,8 @@ class ErrorBounds(TorchDispatchMode):
     `unit` is the rounding unit of the arithmetic (2**-24 for float32), `stored` that of buffers between
     kernels where it is coarser, else 0, `products` that of the products of contracted tiles before they are
     accumulated, where it is coarser. `guessed` names operations that no rule covers; they get gamma(n)
-    times the result for absolute operands, n the number of elements per result.
+    times the result for absolute operands, n the number of elements per result. `exact_sums` counts the sums
+    and contractions that round nothing in any order.
     """
 
     def __init__(self, unit: float = 2.0**-24, stored: float = 0.0, products: float = 0.0):
@@ -80,6 +83,7 @@ class ErrorBounds(TorchDispatchMode):
         self.stored = stored
         self.products = products
         self.guessed: set[str] = set()
+        self.exact_sums = 0
         self._bounds = WeakIdKeyDictionary()
 
     def bound(self, tensor: torch.Tensor) -> torch.Tensor | None:
@@ -162,11 +166,13 @@ class ErrorBounds(TorchDispatchMode):
         left, right = args[first], args[first + 1]
         terms = _terms(name, left, right) + 2
         size = self._products(func, first, args, kwargs, left, right)
-        # However a contraction is cut into tiles, the rounded sums of its parts are within `size` together.
-        total = (gamma(terms, self.unit) + self.products) * size
         # What is added to the products (a bias) moves by its own bound alone.
         position = 0 if first else 2
         addend = args[position] if (first or name == "convolution") and len(args) > position else None
+        if not kwargs and self._adds_exactly(size, (left, right), addend):
+            return torch.zeros_like(size)
+        # However a contraction is cut into tiles, the rounded sums of its parts are within `size` together.
+        total = (gamma(terms, self.unit) + self.products) * size
         rest = list(args)
         if isinstance(addend, torch.Tensor):
             rest[position] = torch.zeros_like(addend)
@@ -184,6 +190,23 @@ class ErrorBounds(TorchDispatchMode):
                 total = total + self._rounding(func(*rest, **kwargs))
         return total
 
+    def _adds_exactly(self, size: torch.Tensor, factors: Sequence[torch.Tensor], addend: Any = None) -> bool:
+        """Whether sums of products, their magnitudes adding up to `size`, round nothing in any order.
+
+        All of them are integers times the product of the factors' grids; those below 1 / unit are numbers of
+        the arithmetic, and so is every partial sum.
+        """
+        terms = [*factors, addend] if isinstance(addend, torch.Tensor) else factors
+        if self.products or self.stored or any(self.bound(t) is not None for t in terms):
+            return False
+        step = math.prod(grid(t) for t in factors)
+        if isinstance(addend, torch.Tensor):
+            step = min(step, grid(addend))
+            size = size + addend.abs().max()
+        exact = size.numel() > 0 and float(size.max()) <= step / self.unit
+        self.exact_sums += exact
+        return exact
+
     def _products(
         self,
         func: Any,
@@ -200,10 +223,15 @@ class ErrorBounds(TorchDispatchMode):
         return func(*narrow, **kwargs).abs().to(torch.float64)
 
     def _summed(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor:
+        name = func.overloadpacket.__name__
         size = func(args[0].abs(), *args[1:], **kwargs).abs()
         terms = max(1, args[0].numel() // max(1, size.numel())) + 2
-        if func.overloadpacket.__name__ == "cumsum":
+        if name == "cumsum":
             terms = args[0].shape[args[1]] if args[0].dim() else 1
+        divided = name == "mean"
+        if (divided or name in UNSCALED) and self._adds_exactly(size * (terms if divided else 1), (args[0],)):
+            # A quotient may be a product with a rounded reciprocal.
+            return (3 * self.unit if divided else 0.0) * func(*args, **kwargs).abs()
         total = gamma(terms, self.unit) * size + self._rounding(size)
         if (bound := self.bound(args[0])) is not None:
             total = total + func(bound, *args[1:], **kwargs)

@@ -77,6 +77,9 @@ SUMS = frozenset(
 )
 """Linear reductions with weights of one sign."""
 
+UNSCALED = _names("cumsum nansum sum")
+"""Sums whose weights are 1."""
+
 SELECTIONS = _names("""
     amax amin aminmax cummax cummin kthvalue max median min mode nanmedian sort topk
     """)

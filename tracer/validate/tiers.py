@@ -9,6 +9,7 @@ from tracer.errors import HarvestError
 from tracer.validate.buffers import same_bits
 from tracer.validate.controls import Score, score
 from tracer.validate.errors import NotProved, NotSpyreShaped, SurvivingControl
+from tracer.validate.exact_sums import with_exact_sums
 from tracer.validate.folder import Folder, use_one_thread
 from tracer.validate.fresh import check_fresh
 from tracer.validate.problem import Problem, check_interpreted, interpret, magnified
@@ -47,6 +48,8 @@ def check_t1(folder: Folder) -> int:
         check_reads(scaled.problem, accesses(scaled.problem, lowered(scaled)))
     check_cores(scaled.problem)
     check_interpreted(magnified(scaled.problem), "T1 with large values")
+    for problem in with_exact_sums(scaled.problem):
+        check_interpreted(problem, "T1 with exact sums")
     return live
 
 
@@ -76,6 +79,9 @@ def check_t2(folder: Folder, *, full_size: bool = False) -> None:
             check_simulated(scaled.problem, lowered(scaled))
         else:
             check_simulated(folder.problem, folder.modules)
+        if isinstance(folder.scaled, Scaled):
+            for problem in with_exact_sums(folder.scaled.problem):
+                check_simulated(problem, lowered(folder.scaled))
     except HarvestError as error:
         check_fresh(folder.path, folder.problem, error)
         raise
