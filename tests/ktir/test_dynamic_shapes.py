@@ -11,7 +11,6 @@ import torch
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.latency import latency
 from tracer.ktir.simulator import Module
-from tracer.ktir.simulator.compiler import Unsupported
 
 Text = Callable[..., str]
 X = torch.arange(1.0, 13.0)
@@ -230,5 +229,8 @@ def test_a_contraction_of_number_and_question_mark(through: Text) -> None:
 def test_the_latency_of_a_generic_over_dynamic_tiles_is_refused(through: Text) -> None:
     body = generic(f"{LINE}; {LINE}", PARALLEL, f"ins(%s : {D}) outs(%s : {D})", ADD)
     function = Module.parse(program(through, CUT + body + BACK)).function()
-    with pytest.raises(Unsupported, match="known at run time only"):
+    with pytest.raises(KtirError, match="known at run time only") as caught:
         latency(function, [X, torch.zeros(12), 4, 3])
+    found = caught.value.diagnostics[0]
+    assert (found.code, found.op) == ("KT117", "linalg.generic")
+    assert "linalg.generic" in found.source

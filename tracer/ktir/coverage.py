@@ -8,9 +8,9 @@ and indirect accesses need a map of single elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.distributed import owners, pieces
 from tracer.ktir.simulator.dtypes import Element
+from tracer.ktir.simulator.indirect import held
 from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
 from tracer.ktir.simulator.run import Function
@@ -268,8 +269,8 @@ class Tracer(Session):
         store = isinstance(op, ktdp.StoreOp)
         owner = op.operands[-1 if store else 0].owner
         if not isinstance(owner, ktdp.ConstructAccessTileOp):
-            view, addresses = tile
-            self._points(op, view, addresses, store)
+            for part, addresses in held(*tile):
+                self._points(op, part, addresses, store)
             return
         view, symbols, *subscripts = tile
         points = owner.access_tile_set.data
@@ -303,6 +304,9 @@ class Tracer(Session):
         side = self.coverage.writes if store else self.coverage.reads
         size = view.buffer.data.element_size()
         return side.setdefault(position, AccessMap(element_bytes=size))
+
+    def marked(self, op: Operation) -> None:
+        """Hook: an operation that was asked for is next."""
 
     def moved_elements(self, op: Operation, sticks: int) -> None:
         """Hook: an access of the current core moves this many sticks."""
@@ -365,10 +369,27 @@ def coverage(
     of any size. Tensors are needed only where addresses depend on their elements. Raises KtirError KT304
     where an access depends on data that is not given, and the KT2xx of an access outside its view.
     """
-    program = compile_function(function.module.module, function.op, keep=addressing(function.op))
-    tracer = Tracer(program, function.on_grid(grid), function.argument_names, max_steps=max_steps)
+    return traced(function, args, Tracer, grid=grid, max_steps=max_steps).coverage
+
+
+AnyTracer = TypeVar("AnyTracer", bound=Tracer)
+
+
+def traced(
+    function: Function,
+    args: Sequence[Any] | None,
+    kind: Callable[..., AnyTracer],
+    *,
+    grid: Sequence[int] | None,
+    max_steps: int,
+    marks: Set[Operation] = frozenset(),
+) -> AnyTracer:
+    """The tracer after it ran every core, as for `coverage`; it is told of `marks` before they run."""
+    kept = addressing(function.op)
+    program = compile_function(function.module.module, function.op, keep=kept, marks=marks)
+    tracer = kind(program, function.on_grid(grid), function.argument_names, max_steps=max_steps)
     run_cores(tracer, passed_arguments(function, args))
-    return tracer.coverage
+    return tracer
 
 
 def passed_arguments(function: Function, args: Sequence[Any] | None) -> list[Any]:

@@ -14,8 +14,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
 
 from tracer.ktir import dialect as ktdp
-from tracer.ktir.coverage import AccessMap, Coverage, Missing, coverage
+from tracer.ktir.coverage import AccessMap, Coverage, Missing
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
+from tracer.ktir.repeats import repetition
 from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.session import MAX_STEPS
@@ -33,20 +34,20 @@ def coverage_findings(
     grid: Sequence[int] | None = None,
     max_steps: int = MAX_STEPS,
 ) -> list[Diagnostic]:
-    """Warnings KT301 (written more than once), KT302 (never written) and KT303 (positions of a
-    contraction's operand never read along the axis that a loop sums over), and the errors KT2xx of accesses
-    outside their views.
+    """Warnings KT301 (written more than once), KT302 (never written), KT303 (positions of a
+    contraction's operand never read along the axis that a loop sums over) and KT305 (elements that one sum
+    takes more than once), and the errors KT2xx of accesses outside their views.
 
     An output is an argument that is stored and never loaded; its elements are those of its largest view.
     Nothing is said of arguments with dynamic views or computed pointers, nor of functions whose addresses
     depend on data or numbers that `args` (as for `coverage`) does not give.
     """
     try:
-        seen = coverage(function, args, grid=grid, max_steps=max_steps)
+        seen, repeats = repetition(function, args, grid=grid, max_steps=max_steps)
     except KtirError as error:
         found = [d for d in error.diagnostics if d.code not in _UNDECIDED]
     else:
-        found = [*_outputs(function, seen), *_operands(function, seen)]
+        found = [*_outputs(function, seen), *_operands(function, seen), *repeats]
     return [with_source(d, function.module.lines) for d in found]
 
 

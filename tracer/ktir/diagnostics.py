@@ -62,6 +62,7 @@ CODES: dict[str, str] = {
     "KT302": "element never written",
     "KT303": "element never read",
     "KT304": "accesses depend on data",
+    "KT305": "element summed more than once",
     "KT401": "public parser misreads this",
 }
 

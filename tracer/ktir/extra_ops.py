@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -219,6 +220,50 @@ ELEMENTWISE: dict[str, type[NamedLinalgOp]] = {
 DivOp: Any = ELEMENTWISE["linalg.div"]
 
 
+class ReduceOp(linalg.ReduceOp):
+    """`linalg.reduce` of one input, as xDSL's, where an extent may also be `?` beside a number."""
+
+    def verify_(self) -> None:
+        _verify_reduced(self.input, self.init, self.dimensions.get_values())
+
+
+class BroadcastOp(linalg.BroadcastOp):
+    """`linalg.broadcast`, as xDSL's, where an extent may also be `?` beside a number."""
+
+    def verify_(self) -> None:
+        _verify_reduced(self.init, self.input, self.dimensions.get_values())
+
+
+class TransposeOp(linalg.TransposeOp):
+    """`linalg.transpose`, as xDSL's, where an extent may also be `?` beside a number."""
+
+    def verify_(self) -> None:
+        value, init, order = self.inputs[0], self.outputs[0], self.permutation.get_values()
+        _one_element_type(value, init)
+        if sorted(order) != list(range(len(_shape(value)))):
+            raise VerifyException(f"{list(order)} does not permute the axes of {value.type}")
+        if not compatible([_shape(value)[axis] for axis in order], _shape(init)):
+            raise VerifyException(
+                f"{init.type} doesn't match {value.type} with its axes in the order {list(order)}"
+            )
+
+
+def _one_element_type(value: SSAValue, other: SSAValue) -> None:
+    held = [v.type.get_element_type() for v in (value, other) if isinstance(v.type, TensorType | MemRefType)]
+    if held[0] != held[1]:
+        raise VerifyException(f"{value.type} and {other.type} differ in element type")
+
+
+def _verify_reduced(whole: SSAValue, kept: SSAValue, dims: Sequence[int]) -> None:
+    """Raise VerifyException unless `kept` may be `whole` without `dims`."""
+    _one_element_type(whole, kept)
+    rank = len(_shape(whole))
+    if len(set(dims)) != len(dims) or not all(0 <= dim < rank for dim in dims):
+        raise VerifyException(f"dimensions {list(dims)} are not distinct axes of {whole.type}")
+    if not compatible([n for axis, n in enumerate(_shape(whole)) if axis not in dims], _shape(kept)):
+        raise VerifyException(f"{kept.type} is not {whole.type} without dimensions {list(dims)}")
+
+
 @irdl_op_definition
 class ReduceManyOp(IRDLOperation):
     """`linalg.reduce` over several inputs at once (argmax and the like): `ReduceManyOp(inputs, inits, dims,
@@ -248,10 +293,9 @@ class ReduceManyOp(IRDLOperation):
         if len(self.inputs) != len(self.inits):
             raise VerifyException("as many inits as inputs are needed")
         for value, init in zip(self.inputs, self.inits, strict=True):
-            kept = tuple(d for axis, d in enumerate(_shape(value)) if axis not in dims)
-            alike = compatible(_shape(value), _shape(self.inputs[0]))
-            if not (alike and compatible(kept, _shape(init))):
-                raise VerifyException(f"{init.type} is not {value.type} without dimensions {list(dims)}")
+            if not compatible(_shape(value), _shape(self.inputs[0])):
+                raise VerifyException(f"{value.type} differs in shape from {self.inputs[0].type}")
+            _verify_reduced(value, init, dims)
 
 
 @irdl_op_definition
@@ -384,6 +428,6 @@ class RankOp(IRDLOperation):
         super().__init__(operands=[tensor], result_types=[IndexType()])
 
 
-LINALG_OPS = [*_CONTRACTION_OPS.values(), *ELEMENTWISE.values(), MapOp]
+LINALG_OPS = [*_CONTRACTION_OPS.values(), *ELEMENTWISE.values(), MapOp, ReduceOp, BroadcastOp, TransposeOp]
 ARITH_OPS = [RemfOp, IndexCastUIOp]
 TENSOR_OPS = [GenerateOp, RankOp]

@@ -16,15 +16,17 @@ from typing import Any
 from xdsl.ir import Operation
 
 from tracer.ktir.coverage import AccessMap, Tracer, passed_arguments
-from tracer.ktir.diagnostics import location
+from tracer.ktir.diagnostics import KtirError, at, location
 from tracer.ktir.latency_ops import Cost, cost_of
 from tracer.ktir.roofline import draw
 from tracer.ktir.simulator.compile import compile_function
+from tracer.ktir.simulator.compiler import Unsupported
 from tracer.ktir.simulator.memory import View
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import guarded
 from tracer.ktir.simulator.session import MAX_STEPS
 from tracer.ktir.simulator.slices import addressing
+from tracer.ktir.text import with_source
 from tracer.target import SPYRE, SPYRE_TIMING
 
 MODES = ("strict", "ktir_cpu")
@@ -255,7 +257,8 @@ def latency(
     memory and scratchpads then takes as long as its slower side, scratchpad bytes moving at the ring's rate
     and counting as moved; in strict mode scratchpads are free there as everywhere else.
 
-    Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does.
+    Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does, and KT117 for a
+    `linalg.generic` whose extents are known at run time only.
     """
     for name, value, known in (("pipeline", pipeline, PIPELINES), ("mode", mode, MODES)):
         if value not in known:
@@ -278,7 +281,11 @@ def latency(
         place = meter.coordinates(core)
         guarded(meter, lambda c=counts, p=place: program.run(meter, c, *p, *values))  # type: ignore[misc]
         for op in counts.keys() - costs.keys():
-            costs[op] = cost_of(op, mode)
+            try:
+                costs[op] = cost_of(op, mode)
+            except Unsupported as reason:
+                found = with_source(at(op, "KT117", str(reason)), function.module.lines)
+                raise KtirError([found]) from None
         cores.append(_core(counts, costs, meter, config, mode, totals))
     return LatencyReport(
         function.name, config, pipeline, tuple(cores), _rows(totals), _compulsory(meter.coverage, function)

@@ -18,12 +18,12 @@ from xdsl.dialects.builtin import (
     FileLineColLoc,
     IndexType,
     IntAttr,
+    ModuleOp,
     StringAttr,
     _FloatType,
     i1,
     i64,
 )
-from xdsl.dialects.linalg.ops import BroadcastOp, ReduceOp, TransposeOp
 from xdsl.dialects.linalg.ops import YieldOp as LinalgYieldOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
@@ -34,8 +34,11 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Span
 
 from tracer.ktir.extra_ops import (
+    BroadcastOp,
     MapOp,
     ReduceManyOp,
+    ReduceOp,
+    TransposeOp,
     parse_assignments,
     parse_result_types,
     parse_typed_operands,
@@ -77,14 +80,25 @@ class KtirParser(Parser):
         line = bisect_right(self._starts, position)
         return line, position - self._starts[line - 1] + 1
 
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        module = super().parse_module(allow_implicit_module)
+        # A module that nobody wrote begins where its first operation does: what is in it has a place.
+        if not isinstance(module.location, FileLineColLoc):
+            first = module.body.block.first_op
+            module.location = first.location if first is not None else self._location(0)
+        return module
+
+    def _location(self, position: int) -> FileLineColLoc:
+        line, column = self.place(position)
+        return FileLineColLoc(StringAttr(self.filename), IntAttr(line), IntAttr(column))
+
     def parse_operation(self) -> Operation:
         start = self._current_token.span.start
         self.open.append(start)
         op = super().parse_operation()
         self.open.pop()
         if not isinstance(op.location, FileLineColLoc):
-            line, column = self.place(start)
-            op.location = FileLineColLoc(StringAttr(self.filename), IntAttr(line), IntAttr(column))
+            op.location = self._location(start)
         return op
 
     def parse_integer(self, *args: Any, **options: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from xdsl.dialects import func
@@ -24,9 +24,13 @@ def compile_function(
     probe: Callable[[Operation], Callable[[Any], None]] | None = None,
     counts: bool = False,
     compat: bool = False,
+    marks: Set[Operation] = frozenset(),
 ) -> Program:
-    """Compile one function. Raises KtirError KT117 for what the simulator does not run."""
-    compiler = Compiler(module, keep, probe, counts, compat)
+    """Compile one function; the session is told of each of `marks` before it runs.
+
+    Raises KtirError KT117 for what the simulator does not run.
+    """
+    compiler = Compiler(module, keep, probe, counts, compat, marks)
     if len(function.body.blocks) != 1:
         raise KtirError([at(function, "KT117", "a function body must be one block")])
     compiler.collective = keep is None and any(op.name == "ktdp.inter_tile_reduce" for op in function.walk())

@@ -10,7 +10,7 @@ themselves here, and `compile` brings both together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,7 @@ class Compiler:
     probe: Callable[[Operation], Callable[[Any], None]] | None = None
     counts: bool = False
     compat: bool = False
+    marks: Set[Operation] = frozenset()
     lines: list[str] = field(default_factory=list)
     ops: dict[int, Operation] = field(default_factory=dict)
     names: dict[SSAValue, str] = field(default_factory=dict)
@@ -138,6 +139,8 @@ class Compiler:
         """Emit one operation. Raises KtirError KT117 where it is not supported."""
         outer, self.current = self.current, op
         try:
+            if op in self.marks:
+                self.line(f"session.marked({self.bind(op, 'op')})")
             if self.counts and not self.vector and op.name not in _CONTROL:
                 self.line(f"counts[{self.bind(op, 'op')}] += 1")
             if self.keep is not None and op not in self.keep and op.name not in _ALWAYS:

@@ -27,7 +27,7 @@ from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.dynamic import require
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.indirect import builder
+from tracer.ktir.simulator.indirect import builder, gather, scatter
 from tracer.ktir.simulator.memory import DistributedView, Pointer, View, make_view
 
 
@@ -140,7 +140,7 @@ def _load(compiler: Compiler, op: Operation) -> None:
     el = element(op.result.type)
     if tile is None:
         shape = tuple(op.result.type.get_shape())
-        function: Callable[..., Any] = lambda session, t: read_addresses(session, *t).reshape(shape)  # noqa: E731
+        function: Callable[..., Any] = lambda session, t: gather(session, *t).reshape(shape)  # noqa: E731
     else:
         if element(tile.base.type).name != el.name:
             raise Unsupported(f"loads {el.name} from a view of {element(tile.base.type).name}")
@@ -151,8 +151,8 @@ def _load(compiler: Compiler, op: Operation) -> None:
 
 
 def _scatter(session: Any, value: Tensor, tile: Any) -> None:
-    view, flat = tile
-    write_addresses(session, view, flat, value.reshape(-1))
+    view, places = tile
+    scatter(session, view, places, value.reshape(-1))
 
 
 @emits("ktdp.store")
@@ -270,7 +270,7 @@ def storer(points: AffineSet, order: AffineMap) -> Callable[..., None]:
     axes = permutation(order)
     if box is None or axes is None:
 
-        def scatter(session: Any, value: Tensor, tile: Any) -> None:
+        def store_points(session: Any, value: Tensor, tile: Any) -> None:
             box = set_box(points, tuple(tile[1])) if points.num_symbols and axes is not None else None
             if box is not None and axes is not None:
                 _fits(prod(box.shape), value.shape)
@@ -286,7 +286,7 @@ def storer(points: AffineSet, order: AffineMap) -> Callable[..., None]:
             else:
                 write_addresses(session, view, addresses_of(view, rows), value.reshape(-1))
 
-        return scatter
+        return store_points
     inverse = sorted(range(len(axes)), key=axes.__getitem__)
     straight = axes == tuple(range(len(axes)))
 

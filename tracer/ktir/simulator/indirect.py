@@ -2,27 +2,30 @@
 
 Over a box of variables every subscript is an array that varies only along the variables it names, so that
 bounds are checked and index tensors read on small arrays; only the final sum has one entry per element.
+Places in a view are element indices, 1-D; places in a distributed view are coordinates, (n, dims).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 from xdsl.ir import Operation
 
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import contains, evaluate, order_points, permutation, set_box, set_points
-from tracer.ktir.simulator.access import read_addresses
+from tracer.ktir.simulator import distributed
+from tracer.ktir.simulator.access import addresses_of, read_addresses, write_addresses
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.memory import View
+from tracer.ktir.simulator.memory import DistributedView, View
+
+AnyView = View | DistributedView
 
 
-def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View, np.ndarray]]:
-    """`build(session, view, captured, index_views, symbols) -> (view, element indices)` in the
-    tile's order.
-    """
+def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[AnyView, np.ndarray]]:
+    """`build(session, view, captured, index_views, symbols) -> (view, places)` in the tile's order."""
     points, order = op.variables_space_set.data, op.variables_space_order.data
     subscripts = op.subscripts()
     shape = tuple(op.tile.type.get_shape())
@@ -30,8 +33,8 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View,
     axes = permutation(order)
 
     def build(
-        session: Any, view: View, captured: Sequence[int], views: Sequence[View], symbols: Sequence[int]
-    ) -> tuple[View, np.ndarray]:
+        session: Any, view: AnyView, captured: Sequence[int], views: Sequence[AnyView], symbols: Sequence[int]
+    ) -> tuple[AnyView, np.ndarray]:
         box = set_box(points, tuple(symbols))
         if box is not None and axes is not None:
             variables: list[np.ndarray] = list(
@@ -49,25 +52,58 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[View,
         for axis, (indirect, map_) in enumerate(subscripts):
             values = [np.asarray(evaluate(e, dims), dtype=np.int64) for e in map_.results]
             coordinates.append(_lookup(session, op, next(remaining), values, axis) if indirect else values[0])
-        addresses = np.broadcast_to(_addresses(view, coordinates, full), full)
+        places = _places(view, coordinates, full)
         if box is not None and axes is not None:
-            addresses = addresses.transpose(axes)
-        return view, addresses.reshape(-1)
+            places = places.transpose([*axes, *range(len(axes), places.ndim)])
+        return view, places.reshape(size, *places.shape[len(full) :])
 
     return build
 
 
+def gather(session: Any, view: AnyView, places: np.ndarray) -> Tensor:
+    """The elements at these places, as a 1-D tensor."""
+    if isinstance(view, DistributedView):
+        return distributed.read_points(session, view, places)
+    return read_addresses(session, view, places)
+
+
+def scatter(session: Any, view: AnyView, places: np.ndarray, value: Tensor) -> None:
+    """Store a 1-D tensor to these places."""
+    if isinstance(view, DistributedView):
+        distributed.write_points(session, view, places, value)
+    else:
+        write_addresses(session, view, places, value)
+
+
+def held(view: AnyView, places: np.ndarray) -> Iterator[tuple[View, np.ndarray]]:
+    """Element indices of these places in each of the views that hold some."""
+    if not isinstance(view, DistributedView):
+        yield view, places
+        return
+    for part, _, local in distributed.owners(view, places):
+        yield part, addresses_of(part, local)
+
+
 def _lookup(
-    session: Any, op: Operation, view: View, coordinates: Sequence[np.ndarray], axis: int
+    session: Any, op: Operation, view: AnyView, coordinates: Sequence[np.ndarray], axis: int
 ) -> np.ndarray:
     """Elements of an index tensor at broadcast coordinates."""
     shape = np.broadcast_shapes(*(c.shape for c in coordinates))
-    addresses = np.broadcast_to(_addresses(view, coordinates, shape), shape)
-    session.indexed(op, view, addresses.reshape(-1))
-    found = read_addresses(session, view, addresses.reshape(-1))
+    places = _places(view, coordinates, shape)
+    places = places.reshape(-1, *places.shape[len(shape) :])
+    for part, addresses in held(view, places):
+        session.indexed(op, part, addresses)
+    found = gather(session, view, places)
     if found.is_floating_point():
         raise Fault("KT216", f"the index of axis {axis} is a float")
     return found.numpy().astype(np.int64).reshape(shape)
+
+
+def _places(view: AnyView, coordinates: Sequence[np.ndarray], full: Sequence[int]) -> np.ndarray:
+    """Places of broadcast coordinates, as an array of that shape. Raises Fault for one outside the view."""
+    if isinstance(view, DistributedView):
+        return np.stack([np.broadcast_to(c, full) for c in coordinates], axis=-1)
+    return np.broadcast_to(_addresses(view, coordinates, full), full)
 
 
 def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int]) -> np.ndarray:

@@ -11,6 +11,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir import dialect as ktdp
+from tracer.ktir.simulator.dynamic import is_dynamic
 from tracer.ktir.simulator.slices import ends
 
 _IGNORES_OUTS = {
@@ -37,6 +38,9 @@ def batchable(function: func.FuncOp) -> bool:
             return False
         # Every core has a scratchpad of its own, whatever the address.
         if isinstance(op, ktdp.ConstructMemoryViewOp) and op.memory_space.is_local:
+            return False
+        # Extents that may differ from lane to lane, and are checked at run time, core by core.
+        if is_dynamic(op):
             return False
     return True
 

@@ -13,10 +13,10 @@ from xdsl.ir.affine import AffineMap, AffineSet
 
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, permutation, set_box
-from tracer.ktir.simulator.access import read_addresses
 from tracer.ktir.simulator.compiler import EMITTERS, Unsupported
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.emit_ktdp import _access_tile, _defining, _view, loader
+from tracer.ktir.simulator.indirect import gather
 from tracer.ktir.simulator.lane_compiler import LaneCompiler, lane_emits
 from tracer.ktir.simulator.lanes import Bail, Lanes, load, store
 from tracer.ktir.simulator.memory import DistributedView, Pointer, View
@@ -85,8 +85,9 @@ def _indirect_tile(compiler: LaneCompiler, op: Operation) -> None:
     EMITTERS[op.name](compiler, op)
 
 
-def _need_settled(view: View) -> None:
-    if not view.buffer.settled:
+def _need_settled(view: View | DistributedView) -> None:
+    parts = view.parts if isinstance(view, DistributedView) else (view,)
+    if not all(part.buffer.settled for part in parts):
         raise Bail
 
 
@@ -109,7 +110,7 @@ def _load(compiler: LaneCompiler, op: Operation) -> None:
 
 def _gathering(shape: tuple[int, ...]) -> Callable[[Any, Any, Lanes], Tensor]:
     def read(session: Any, tile: Any) -> Tensor:
-        return read_addresses(session, *tile).reshape(shape)
+        return gather(session, *tile).reshape(shape)
 
     return lambda session, tile, lanes: _alike(session, tile, lanes, read)
 
@@ -149,8 +150,8 @@ def _alike(session: Any, tile: Any, lanes: Lanes, read: Callable[[Any, Any], Ten
     """What every lane reads, noted for the core of each. Raises Bail where one of them might store there."""
     view = tile[0]
     if not isinstance(view, View):
-        if isinstance(view, DistributedView) and not all(p.buffer.settled for p in view.parts):
-            raise Bail
+        if isinstance(view, DistributedView):
+            _need_settled(view)
         return read(session, tile)
     if view.plain:
         return read(session, tile)

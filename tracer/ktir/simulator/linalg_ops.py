@@ -9,7 +9,7 @@ one type: `round` is half away from zero, `add` of i1 is `or`, `max` of integers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -118,7 +118,7 @@ def linalg_function(op: Operation) -> TileFunction | None:
             return _fill(op)
         case "transpose":
             permutation = op.properties["permutation"].get_values()  # type: ignore[attr-defined]
-            return lambda a, _: a.permute(permutation)
+            return _transpose(permutation) if is_dynamic(op) else lambda a, _: a.permute(permutation)
         case "broadcast":
             return _broadcast(op)
     target = element(op.results[0].type)
@@ -134,13 +134,22 @@ def linalg_function(op: Operation) -> TileFunction | None:
     return lambda *a: compute(*a[:-1])
 
 
+def _transpose(permutation: Sequence[int]) -> TileFunction:
+    def transpose(value: Tensor, out: Tensor) -> Tensor:
+        turned = value.permute(*permutation)
+        require(out.shape, turned.shape)
+        return turned
+
+    return transpose
+
+
 def _broadcast(op: Operation) -> TileFunction:
     dims = sorted(op.properties["dimensions"].get_values())  # type: ignore[attr-defined]
-    shape = tuple(op.results[0].type.get_shape())  # type: ignore[attr-defined]
+    shape, dynamic = tuple(op.results[0].type.get_shape()), is_dynamic(op)  # type: ignore[attr-defined]
 
     def broadcast(value: Tensor, out: Tensor) -> Tensor:
         extents = shape
-        if DYNAMIC_INDEX in shape:
+        if dynamic:
             extents = tuple(out.shape)
             require(value.shape, [n for axis, n in enumerate(extents) if axis not in dims])
         for dim in dims:
