@@ -66,6 +66,11 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "embedding": (F.embedding, (whole(3, 5), floats(20, 33))),
     "negative index": (lambda x, i: x[i], (floats(20, 33), whole(5, low=-7))),
     "index_put": (lambda x, i, v: x.index_put((i,), v), (floats(20, 33), whole(1), floats(1, 33))),
+    # int64 indices, and places that the kernel computes from them
+    "unpool": (
+        lambda x, i: F.max_unpool2d(x, i, 2),
+        (floats(1, 2, 1, 3), torch.tensor([[[[7, 0, 9]], [[2, 11, 4]]]])),
+    ),
     "gather": (lambda x, i: x.gather(1, i), (floats(4, 20, 6), whole(4, 3, 6))),
     "pad": (lambda x: F.pad(x, (2, 3, 1, 0), value=1.5), (floats(2, 5, 17),)),
     "pad reflect": (lambda x: F.pad(x, (2, 3), mode="reflect"), (floats(2, 5, 17),)),
@@ -73,8 +78,11 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "roll": (lambda x: x.roll((2, -3), (0, 1)), (floats(5, 17),)),
     "flip": (lambda x: x.flip(0, 1), (floats(5, 7),)),
     "max pool": (lambda x: F.max_pool2d(x, 3, 2, 1), (floats(1, 3, 9, 9),)),
+    "average over three dims": (lambda x: F.avg_pool3d(x, 3, 2, 1), (floats(1, 1, 3, 4, 5),)),
     "overlapping windows": (lambda x: F.max_pool2d(x, 5, 2, 2), (floats(1, 2, 14, 15),)),
     "overlapping windows, mean": (lambda x: F.avg_pool2d(x, 5, 2, 2), (floats(1, 2, 14, 15),)),
+    "overlapping windows of rank 3": (lambda x: F.avg_pool3d(x, 3, 2, 1), (floats(1, 2, 4, 5, 6),)),
+    "sum of every other": (lambda x: x[:, ::2, ::2, ::2].sum((1, 2, 3)), (floats(2, 5, 7, 9),)),
     "average pool": (lambda x: F.avg_pool2d(x, 2, 2, ceil_mode=True), (floats(1, 3, 9, 9),)),
     "floor divide": (lambda x: x // 3, (whole(4, 33, low=-7),)),
     "remainder": (lambda x: torch.remainder(x, 0.3), (floats(4, 33, dtype=SINGLE),)),

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -32,6 +33,7 @@ PRIVATE_NAMES: dict[str, str] = {
     "torch._inductor.codegen.triton:TritonKernel.load": "views of a buffer become offsets into it",
     "torch._inductor.codegen.triton:TritonKernel.store": "views of a buffer become offsets into it",
     "torch._inductor.codegen.triton:TritonKernel.store_reduction": "views of a buffer become offsets into it",
+    "torch._inductor.codegen.triton:TritonScheduling.create_tiling": "reductions over three dims",
     "torch._inductor.codegen.triton:TritonScheduling.define_kernel": "the ATen ops of a kernel",
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.define_kernel": "a kernel's source",
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.generate": "no wrapper text is generated",
@@ -144,6 +146,7 @@ def patched(target: SpyreTarget, generated: Generated) -> Iterator[None]:
             mock.patch.object(kernel, "load", _with_base(kernel.load)),
             mock.patch.object(kernel, "store", _with_base(kernel.store)),
             mock.patch.object(kernel, "store_reduction", _with_base(kernel.store_reduction)),
+            mock.patch.object(scheduling, "create_tiling", _with_two_reduced(scheduling.create_tiling)),
             mock.patch.object(
                 scheduling, "define_kernel", _with_origins(scheduling.define_kernel, generated)
             ),
@@ -247,6 +250,18 @@ def _with_origins(define: Callable[..., str], generated: Generated) -> Callable[
         return name
 
     return define_kernel
+
+
+def _with_two_reduced(create: Callable[..., Any]) -> Callable[..., Any]:
+    """A tiling with no more reduced dims than Inductor has names for: it asserts so, and does not see to
+    it."""
+
+    def create_tiling(parallel: Sequence[Any], reduced: Sequence[Any]) -> Any:
+        if len(reduced) > 2:
+            reduced = (math.prod(reduced[:-1]), reduced[-1])
+        return create(parallel, reduced)
+
+    return create_tiling
 
 
 def _with_base(access: Callable[..., Any]) -> Callable[..., Any]:
