@@ -196,6 +196,8 @@ def test_dependencies_that_do_not_fit(reduce: Text, producers: str, dependency: 
     with pytest.raises(KtirError, match=words) as error:
         Module.parse(text).function().run([X, torch.zeros(4, 8)])
     assert error.value.code == "KT224"
+    assert error.value.diagnostics[0].op == "ktdp.inter_tile_reduce"
+    assert error.value.diagnostics[0].line > 0
 
 
 @pytest.mark.parametrize(

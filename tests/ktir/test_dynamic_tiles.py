@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tracer.ktir.diagnostics import KtirError
+from tracer.ktir.latency import latency
 from tracer.ktir.simulator import Module
 from tracer.ktir.text import parse
 
@@ -89,3 +90,28 @@ def test_a_transpose_whose_place_has_other_extents(through: Text) -> None:
 def test_a_module_that_nobody_wrote_has_a_place() -> None:
     module = parse("\nfunc.func @f() attributes {grid = [1]} {\nreturn\n}\n")
     assert module.location == module.body.block.first_op.location
+
+
+MATMUL = """func.func @f(%n: index) attributes {{grid = [1]}} {{
+  %x = tensor.empty({size}) : tensor<{rows}x8xf32>
+  %w = tensor.empty() : tensor<8x4xf32>
+  %y = tensor.empty({size}) : tensor<{rows}x4xf32>
+  %z = {op}
+  return
+}}
+"""
+PRODUCT = "linalg.matmul ins(%x, %w : tensor<{rows}x8xf32>, tensor<8x4xf32>) outs(%y : tensor<{rows}x4xf32>) -> tensor<{rows}x4xf32>"
+SUM = "arith.addf %x, %x : tensor<{rows}x8xf32>"
+
+
+@pytest.mark.parametrize(("op", "name", "flops"), [(PRODUCT, "linalg.matmul", 384), (SUM, "arith.addf", 48)])
+@pytest.mark.parametrize("mode", ["strict", "ktir_cpu"])
+def test_latency_of_extents_known_at_run_time_is_refused(op: str, name: str, flops: int, mode: str) -> None:
+    def priced(rows: str, size: str) -> int:
+        text = MATMUL.format(op=op.format(rows=rows), rows=rows, size=size)
+        return latency(Module.parse(text).function(), [6], mode=mode).flops
+
+    assert priced("6", "") == flops
+    with pytest.raises(KtirError, match="known at run time only") as caught:
+        priced("?", "%n")
+    assert [(d.code, d.op, d.line) for d in caught.value.diagnostics] == [("KT117", name, 5)]

@@ -257,8 +257,8 @@ def latency(
     memory and scratchpads then takes as long as its slower side, scratchpad bytes moving at the ring's rate
     and counting as moved; in strict mode scratchpads are free there as everywhere else.
 
-    Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does, and KT117 for a
-    `linalg.generic` whose extents are known at run time only.
+    Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does, and KT117 for an
+    operation that costs something where its extents are known at run time only.
     """
     for name, value, known in (("pipeline", pipeline, PIPELINES), ("mode", mode, MODES)):
         if value not in known:

@@ -22,9 +22,10 @@ from dataclasses import dataclass, fields
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tracer.ktir.dialect import CONTRACTIONS, ELEMENTWISE, InterTileReduceOp
+from tracer.ktir.simulator.compiler import Unsupported
 from tracer.ktir.simulator.emit_generic import iteration_extents
 from tracer.ktir.simulator.liveness import tile_bytes
 
@@ -73,7 +74,10 @@ class Cost:
 
 
 def cost_of(op: Operation, mode: str = "strict") -> Cost:
-    """Cost of one execution; nothing for views, casts, constants, reshapes, fills and addresses."""
+    """Cost of one execution; nothing for views, casts, constants, reshapes, fills and addresses.
+
+    Raises Unsupported for an operation that costs something and has extents known at run time only.
+    """
     public = mode == "ktir_cpu"
     if op.name in _MATMULS:
         return Cost(systolic=2 * (_misread(op) if public else _iterations(_MATMULS[op.name], op)))
@@ -87,9 +91,12 @@ def cost_of(op: Operation, mode: str = "strict") -> Cost:
         return _body(op.regions[0].block, _shape(op.results[0]), public)
     if isinstance(op, InterTileReduceOp):
         fold = sum(cost_of(inner, mode).flops for inner in op.body.block.ops)
+        _shape(op.identity)
         return Cost(ring_bytes=tile_bytes(op.identity), fold=fold)
-    tiles = [_elements(v.type) for v in (*op.results, *op.operands) if isinstance(v.type, TensorType)]
-    return _elementwise(op, tiles[0] if tiles else None, public)
+    if not _counted(op):
+        return Cost()
+    tiles = [v for v in (*op.results, *op.operands) if isinstance(v.type, TensorType)]
+    return _elementwise(op, _product(_shape(tiles[0])) if tiles else None, public)
 
 
 def _generic(op: linalg.GenericOp, public: bool) -> Cost:
@@ -97,7 +104,7 @@ def _generic(op: linalg.GenericOp, public: bool) -> Cost:
     cost = _body(block, tuple(extents), public)
     if not public:
         return cost
-    cost += Cost(simd=sum(_elements(result.type) for result in op.results))
+    cost += Cost(simd=sum(_product(_shape(result)) for result in op.results))
     axes = [i for i, kind in enumerate(op.iterator_types) if kind.data.value == "reduction"]
     combiner = block.last_op.operands[0].owner if block.last_op and axes else None
     if isinstance(combiner, Operation):
@@ -128,10 +135,13 @@ def _folds(shape: Sequence[int], axes: Sequence[int]) -> Iterator[int]:
     yield _product(left)
 
 
+def _counted(op: Operation) -> bool:
+    return op.name in _NAMED or (op.name.startswith(("arith.", "math.")) and op.name not in _FREE_ARITH)
+
+
 def _elementwise(op: Operation, elements: int | None, public: bool) -> Cost:
     """Cost over a tile of so many elements; None: over scalars."""
-    counted = op.name in _NAMED or (op.name.startswith(("arith.", "math.")) and op.name not in _FREE_ARITH)
-    if not counted:
+    if not _counted(op):
         return Cost()
     if public:
         if (elements or 1) == 1 and op.name.startswith("arith.") and op.name.endswith("i"):
@@ -160,20 +170,17 @@ def _body(block: Block, iteration: tuple[int, ...], public: bool) -> Cost:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
+    """Extents of a tile. Raises Unsupported where one is known at run time only."""
     assert isinstance(value.type, TensorType)
-    return tuple(value.type.get_shape()) if DYNAMIC_INDEX not in value.type.get_shape() else (0,)
+    if DYNAMIC_INDEX in value.type.get_shape():
+        raise Unsupported("the latency of tiles whose extents are known at run time only is not modelled")
+    return tuple(value.type.get_shape())
 
 
 def _misread(op: Operation) -> int:
     """Iterations by the first two extents of the left operand and the second of the right."""
     (m, k, *_), (_, n, *_) = (_shape(value) for value in op.operands[:2])
     return m * n * k
-
-
-def _elements(type_: Attribute) -> int:
-    if not isinstance(type_, TensorType) or DYNAMIC_INDEX in type_.get_shape():
-        return 0
-    return _product(type_.get_shape())
 
 
 def _product(values: Sequence[int]) -> int:
@@ -186,5 +193,5 @@ def _product(values: Sequence[int]) -> int:
 def _iterations(letters: tuple[str, str, str], op: Operation) -> int:
     extents: dict[str, int] = {}
     for spelled, value in zip(letters, op.operands, strict=True):
-        extents.update(zip(spelled, value.type.get_shape(), strict=True))  # type: ignore[attr-defined]
+        extents.update(zip(spelled, _shape(value), strict=True))
     return _product(list(extents.values()))

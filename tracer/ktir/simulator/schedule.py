@@ -40,23 +40,25 @@ def run_cores(session: Session, arguments: Sequence[Any], counts: Any = None) ->
     return results
 
 
-def guarded(session: Session, call: Callable[[], Any]) -> Any:
-    """`call()` with every expected failure as a KtirError, located and with the current core."""
+def guarded(session: Session, call: Callable[[], Any], op: Operation | None = None) -> Any:
+    """`call()` with every expected failure as a KtirError, located and with the current core.
+
+    `op` is the place of a failure outside of compiled code.
+    """
     try:
         return call()
     except Fault as fault:
         raise KtirError(
-            [*session.diagnostics(), _located(session, fault, fault.code, fault.message)]
+            [*session.diagnostics(), _located(session, fault, fault.code, fault.message, op)]
         ) from None
     except (RuntimeError, ValueError, TypeError, IndexError, OverflowError, ArithmeticError) as error:
         if isinstance(error, KtirError):
             raise
         code, message = ("KT218", ABSENT.REASON) if "_Absent" in str(error) else ("KT216", str(error))
-        raise KtirError([*session.diagnostics(), _located(session, error, code, message)]) from error
+        raise KtirError([*session.diagnostics(), _located(session, error, code, message, op)]) from error
 
 
-def _located(session: Session, error: Exception, code: str, message: str) -> Diagnostic:
-    op: Operation | None = None
+def _located(session: Session, error: Exception, code: str, message: str, op: Operation | None) -> Diagnostic:
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == session.program.filename:
@@ -105,7 +107,7 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
             if (value := _received(session, waiting[core], core)) is not None:
                 done[core] = value
             continue
-        members = guarded(session, lambda p=produce: session.memberships(p))  # type: ignore[misc]
+        members = guarded(session, lambda p=produce: session.memberships(p), produce)  # type: ignore[misc]
         consumers = session.consumers(op)
         groups = set(members.values()) | set(consumers.values())
         for group in groups:
@@ -131,10 +133,10 @@ def _received(session: Session, request: Any, core: int) -> Any:
     does next.
     """
     op, (produce, _, _, turn), _, _ = request
-    needed = guarded(session, lambda: session.dependencies(op, produce))
+    needed = guarded(session, lambda: session.dependencies(op, produce), op)
     if core not in needed:
         return ABSENT
-    partials = guarded(session, lambda: session.take(produce, turn, core, needed[core]))
+    partials = guarded(session, lambda: session.take(produce, turn, core, needed[core]), op)
     if len(partials) < len(needed[core]):
         return None
     tiles = {p: partial.tile for p, partial in zip(needed[core], partials, strict=True)}
@@ -142,7 +144,7 @@ def _received(session: Session, request: Any, core: int) -> Any:
 
 
 def _fold(session: Session, request: Any, partials: dict[int, Any], core: int) -> Any:
-    _, _, identity, fold = request
+    op, _, identity, fold = request
     if not partials:
         return identity
     session.core = core
@@ -154,7 +156,7 @@ def _fold(session: Session, request: Any, partials: dict[int, Any], core: int) -
             value = fold(value, partials[other])
         return value
 
-    return guarded(session, run)
+    return guarded(session, run, op)
 
 
 def _deadlock(session: Session, waiting: dict[int, Any]) -> Diagnostic:
