@@ -37,7 +37,8 @@ class Explained(NamedTuple):
 
 def explain(message: str, position: int, parser: KtirParser, text: str) -> Explained:
     """The finding behind what xDSL's parser says about a character position."""
-    message = message.strip()
+    # xDSL's lexer leaves this name in its message.
+    message = message.strip().replace("{first_char}", text[position : position + 1])
     op = _op_at(text, parser.open[-1]) if parser.open else ""
     if match := _UNKNOWN_OP.search(message):
         found = text.rfind(match.group(1), 0, position + 1)

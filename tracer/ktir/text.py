@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp
 from xdsl.dialects.tensor import ExpandShapeOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError, VerifyException
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
@@ -15,6 +15,7 @@ from tracer.ktir.dialect import context
 from tracer.ktir.explain import explain, missing_terminator, undefined_hint
 from tracer.ktir.parser import KtirParser
 from tracer.ktir.printer import print_text
+from tracer.ktir.scope import out_of_scope
 
 # What xDSL's builders and parsers raise on malformed input besides ParseError.
 _MALFORMED = (
@@ -66,6 +67,8 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
         raise KtirError([_explained(_first_line(error), position, parser, text, lines)]) from None
     if verify and (violations := op_violations(module, lines)):
         raise KtirError(violations)
+    if verify and (strangers := [with_source(d, lines) for d in out_of_scope(module)]):
+        raise KtirError(strangers)
     return module
 
 
@@ -89,8 +92,7 @@ def op_violations(module: ModuleOp, lines: list[str] | None = None) -> list[Diag
 def _violation(op: Operation, message: str) -> Diagnostic:
     message = message.removeprefix(f"{op.name}: ")
     if match := re.fullmatch(r'Redefinition of symbol "(.*)"', message):
-        named = [o for o in op.walk() if o.get_attr_or_prop("sym_name") == StringAttr(match.group(1))]
-        return at(named[1], "KT116", f"{match.group(1)} is defined twice")
+        return at(_twice(op), "KT116", f"{match.group(1)} is defined twice")
     if message.endswith("index out of range"):
         message = "an axis that it names is not there; check dimensions and permutation against the ranks"
     last = None
@@ -102,6 +104,18 @@ def _violation(op: Operation, message: str) -> Diagnostic:
         end = missing_terminator(parent.name)
         return at(last, "KT119", f"the body of {parent.name} must end with {end}, not with {last.name}")
     return at(op, "KT102", message)
+
+
+def _twice(table: Operation) -> Operation:
+    """The first operation whose symbol another one before it has."""
+    seen: set[Attribute] = set()
+    for op in table.walk():
+        name = op.get_attr_or_prop("sym_name")
+        if name in seen:
+            return op
+        if name is not None:
+            seen.add(name)
+    return table
 
 
 _DYNAMIC = {"static_output_shape": "dynamic_output_shape"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +16,7 @@ from xdsl.ir import Operation
 
 from tracer.ktir.attributes import RuntimeArgType
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
-from tracer.ktir.simulator.arguments import ArgumentBuffer, arguments_of, written_back
+from tracer.ktir.simulator.arguments import ArgumentBuffer, arguments_of, overlap, written_back
 from tracer.ktir.simulator.checks import Probe, after_run
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.compiler import Program
@@ -202,8 +203,9 @@ class Function:
         """Execute on every core of the grid.
 
         `args` are positional: torch tensors or NumPy arrays for pointers, numbers for scalars. The memory
-        behind a tensor is its storage from its first element on, so strides and offsets of views count
-        from there. Stored arguments are copied unless `inplace`. `uninitialized` lists outputs whose old
+        behind a tensor runs from its first element to its last, and strides and offsets of views count from
+        there. Stored arguments are copied unless `inplace`; then one tensor given twice is one memory, and
+        tensors that share a part of theirs are refused (KT216). `uninitialized` lists outputs whose old
         content must not be read. `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory`
         places tensors at literal element addresses, `lx[core]` does so in scratchpads. `trace` is called
         with core, operation and results after every operation that has results. `max_steps` bounds the
@@ -227,6 +229,7 @@ class Function:
                 program,
                 compat=compat,
                 max_steps=max_steps,
+                shared=inplace,
             )
 
         if mode not in ("strict", "ktir_cpu"):
@@ -286,6 +289,7 @@ class Function:
         *,
         compat: bool = False,
         max_steps: int = MAX_STEPS,
+        shared: bool = False,
     ) -> tuple[Session, list[ArgumentBuffer | None], list[Any]]:
         session = Session(
             program,
@@ -304,11 +308,7 @@ class Function:
                 [at(self.op, "KT216", f"{len(parameters)} arguments are needed, {len(values)} given")]
             )
         stored, loaded = set(self.stored), set(self.loaded)
-        storages = {
-            v.untyped_storage().data_ptr()
-            for i, v in enumerate(values)
-            if i in stored and isinstance(v, Tensor)
-        }
+        twins = self._twins(values) if shared else {}
         buffers: list[ArgumentBuffer | None] = []
         passed: list[Any] = []
         for i, (value, parameter) in enumerate(zip(values, parameters, strict=True)):
@@ -321,15 +321,35 @@ class Function:
                 raise KtirError(
                     [at(self.op, "KT216", f"argument {name} is {parameter.type}, but a tensor is given")]
                 )
-            shared = inplace and value.untyped_storage().data_ptr() in storages
-            held = ArgumentBuffer(name, value, copy=i in stored and not inplace)
-            held.buffer.stored = i in stored or shared
-            held.buffer.initialized = i not in set(uninitialized)
-            held.buffer.loaded = i in loaded
-            buffers.append(held)
-            session.buffers.append(held.buffer)
-            passed.append(Pointer(held.buffer))
+            group = twins.get(i, [i])
+            first = buffers[group[0]] if group[0] < i else None
+            if first is None:
+                first = ArgumentBuffer(name, value, copy=not stored.isdisjoint(group) and not inplace)
+                first.buffer.stored = not stored.isdisjoint(group)
+                first.buffer.initialized = set(group).isdisjoint(uninitialized)
+                first.buffer.loaded = not loaded.isdisjoint(group)
+                session.buffers.append(first.buffer)
+            buffers.append(first)
+            passed.append(Pointer(first.buffer))
         return session, buffers, passed
+
+    def _twins(self, values: Sequence[Any]) -> dict[int, list[int]]:
+        """Positions of arguments that are one memory, one of them stored, by each of them.
+
+        Raises KtirError KT216 for arguments that share a part of their memory, one of them stored.
+        """
+        groups: dict[int, list[int]] = {}
+        stored = set(self.stored)
+        tensors = [(i, v) for i, v in enumerate(values) if isinstance(v, Tensor)]
+        for (i, one), (j, other) in itertools.combinations(tensors, 2):
+            if stored.isdisjoint((i, j)) or not (how := overlap(one, other)):
+                continue
+            if how == "part":
+                a, b = self.argument_names[i], self.argument_names[j]
+                text = f"arguments {a} and {b} share a part of their memory, and {b if j in stored else a} is"
+                raise KtirError([at(self.op, "KT216", f"{text} stored in place; pass copies")])
+            groups.setdefault(i, [i]).append(j)
+        return {j: group for group in list(groups.values()) for j in group}
 
     def _number(self, value: Any, type_: Any, name: str) -> Any:
         if hasattr(value, "item"):
