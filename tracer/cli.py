@@ -157,7 +157,7 @@ def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool)
     from tracer.pipeline import harvest_model
     from tracer.report.progress import ProgressPrinter
     from tracer.report.summary import as_json as summary_json
-    from tracer.report.summary import table, tracebacks
+    from tracer.report.summary import refusal_json, table, tracebacks
 
     errors = Console(stderr=True)
     reports: list[Report] = []
@@ -169,9 +169,12 @@ def _harvest(models: list[str], options: Options, *, as_json: bool, quiet: bool)
                 done = harvest_model(model, options, progress)
             except HarvestError as error:
                 codes.append(_refuse(error))
+                if as_json:
+                    typer.echo(json.dumps(refusal_json(model, error)))
                 continue
             reports.append(done)
             codes.append(_code(done))
+            progress.stopped(done.stopped)
             progress.finished(done.results)
             if _debug():
                 for text in tracebacks(done):
@@ -386,20 +389,24 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="The evidence as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only failures.")] = False,
 ) -> None:
-    """Take the evidence of harvested folders (tiers T0 to T2) and enter it in kernels.json."""
+    """Take the evidence of harvested folders (tiers T0 to T2) and enter it in kernels.json.
+
+    An op is well when T0, T2 and the negative controls passed. T1 may be skipped with a reason where the op
+    has no other problem size, and so may the public simulator; what failed, or must not be skipped, makes
+    the exit code 1.
+    """
     from tracer.evidence_run import Evidence, validate_tree
 
     def show_evidence(evidence: Evidence, done: int, total: int) -> None:
         for failure in evidence.failed:
             typer.echo(f"{evidence.model}/{evidence.op}: {failure}", err=True)
         if not quiet:
-            typer.echo(f"{done} of {total}: {evidence.model}/{evidence.op}", err=True)
+            skips = "".join(f" ({skip})" for skip in evidence.skipped)
+            typer.echo(f"{done} of {total}: {evidence.model}/{evidence.op}{skips}", err=True)
 
     found = validate_tree(out, pattern, full_size=full_size, on_evidence=show_evidence)
     if as_json:
         typer.echo(json.dumps([{"model": e.model, "op": e.op, "tiers": e.tiers} for e in found]))
-    if not found:
-        raise typer.Exit(Exit.NOTHING)
     raise typer.Exit(Exit.FAILED if any(evidence.failed for evidence in found) else Exit.OK)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from tracer.emit import manifest
 from tracer.emit.manifest import Entry, natural
 from tracer.emit.naming import folder_name
+from tracer.validate.errors import NothingToValidate
 
 
 @dataclass(frozen=True)
@@ -22,20 +23,30 @@ class Evidence:
 
     @property
     def failed(self) -> list[str]:
-        """`T0 interpreter: reason` for every piece of evidence that failed."""
-        failures = [(name, entry) for name, entry in pieces(self.tiers) if entry["status"] == "fail"]
-        return [f"{name}: {entry.get('reason', 'failed')}" for name, entry in failures]
+        """`T0 interpreter, T1: HV601 reason. Try: advice` for what failed, or was skipped and must pass."""
+        from tracer.validate.evidence import wrong
+
+        return _lines(wrong(self.tiers))
+
+    @property
+    def skipped(self) -> list[str]:
+        """`T1: skipped: HV613 reason` for what stays open with a reason, as it may."""
+        from tracer.validate.evidence import MAY_SKIP, pieces
+
+        skips = [(n, entry) for n, entry in pieces(self.tiers) if n in MAY_SKIP and entry["status"] == "skip"]
+        return _lines(skips, "skipped: ")
 
 
-def pieces(tiers: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Mapping[str, Any]]]:
-    """Every piece of evidence by name (`T0 interpreter`, `T1`, `controls`), whatever its depth."""
-    found: list[tuple[str, Mapping[str, Any]]] = []
-    for name, entry in tiers.items():
-        if isinstance(entry, Mapping) and "status" in entry:
-            found.append((f"{prefix}{name}", entry))
-        elif isinstance(entry, Mapping):
-            found += pieces(entry, f"{prefix}{name} ")
-    return found
+def _lines(found: Iterable[tuple[str, Mapping[str, Any]]], mark: str = "") -> list[str]:
+    """A line for every reason, with the names of all pieces that have it."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for name, entry in found:
+        said = str(entry.get("reason") or f"{entry['status']} without a reason").rstrip(".")
+        names.setdefault((said, str(entry.get("advice", ""))), []).append(name)
+    return [
+        f"{', '.join(pieces)}: {mark}{said}.{f' Try: {advice}' if advice else ''}"
+        for (said, advice), pieces in names.items()
+    ]
 
 
 def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,10 +70,9 @@ def validate_tree(
     """Validate every `ok` op whose `MODEL/OP` holds `pattern`, and enter the evidence, also when interrupted.
 
     Raises:
+        NothingToValidate: there is none; nothing was written then.
         MalformedManifest, UnwritableFolder: see `manifest.read` and `manifest.write`.
     """
-    from tracer.validate import validate_folder
-
     registry = manifest.read(out)
     chosen = [
         (model, op, entry)
@@ -70,6 +80,10 @@ def validate_tree(
         for op, entry in sorted(models.ops.items(), key=lambda pair: natural(pair[0]))
         if entry.status == "ok" and pattern in f"{model}/{op}"
     ]
+    if not chosen:
+        raise NothingToValidate(out=out, detail=_lacking(out, registry, pattern))
+    from tracer.validate import validate_folder
+
     found: list[Evidence] = []
     try:
         for model, op, entry in chosen:
@@ -78,8 +92,19 @@ def validate_tree(
             found.append(evidence)
             on_evidence(evidence, len(found), len(chosen))
     finally:
-        _enter(out, found)
+        if found:
+            _enter(out, found)
     return found
+
+
+def _lacking(out: Path, registry: manifest.Registry, pattern: str) -> str:
+    if not out.exists():
+        return f"{out} does not exist"
+    if not (out / manifest.FILE).exists():
+        return f"{out} has no {manifest.FILE}"
+    if any(entry.status == "ok" for model in registry.values() for entry in model.ops.values()):
+        return f"no op of {', '.join(registry)} that has a kernel holds `{pattern}` in its MODEL/OP"
+    return f"no op in {out / manifest.FILE} has a kernel"
 
 
 def _enter(out: Path, found: list[Evidence]) -> None:

@@ -97,6 +97,8 @@ class Report:
     """The ops that this run settled; the registry may keep more from before."""
     resumed: int = 0
     interrupted: bool = False
+    stopped: tuple[str, ...] = ()
+    """A sentence for every phase that stopped before its end."""
     wall: float = 0.0
 
     @property
@@ -173,17 +175,22 @@ class _Run:
         self.model = config.safe_name
         self.root = options.out / self.model
         self.entries: dict[str, Entry] = {}
-        failures = {failure.fields["phase"]: failure.reason for failure in traced.failures}
-        settings = options.to_json(traced.phases)
+        failures = {
+            str(failure.fields["phase"]): {"code": failure.code, "reason": failure.reason}
+            for failure in traced.failures
+        }
+        # A phase that stopped was run, too: what it did up to there is among the ops.
+        settings = options.to_json(list(dict.fromkeys([*traced.phases, *failures])))
         self.report = Report(
             self.model,
             ModelEntry(
                 config.digest,
                 settings,
                 self.entries,
-                {str(k): v for k, v in failures.items()},
+                failures,
                 self.reserved,
             ),
+            stopped=tuple(str(failure) for failure in traced.failures),
         )
         self.tool = digest(" ".join([tool_digest(), *(f"{name}={_version(name)}" for name in PINNED)]))
 

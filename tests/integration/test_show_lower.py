@@ -46,6 +46,41 @@ def test_lower_of_another_folder_is_one_sentence(harvest, tmp_path):
     assert "it has no wrapper.py" in outcome.err
 
 
+def test_show_tells_what_is_missing_of_an_op(harvest, harvested):
+    (file,) = (harvested / "torch.nn.functional.silu.1_spyre").glob("*.ktir")
+    file.unlink()
+    outcome = harvest("show", "silu.1", "--stage", "ktir", "--out", "h")
+    assert outcome.code == 4
+    assert outcome.err.startswith("HV508 torch.nn.functional.silu.1 of tiny-llama has no ktir: h/")
+
+
+def test_show_of_an_unknown_model_names_it(harvest, harvested):
+    outcome = harvest("show", "silu.1", "--model", "nope", "--out", "h")
+    assert outcome.code == 4
+    assert outcome.err.startswith("HV509 no model under h is called `nope`; there is tiny-llama.")
+
+
+def test_lower_names_the_file_that_is_no_python(harvest, harvested):
+    folder = harvested / "torch.nn.functional.silu.1_spyre"
+    file = folder / "triton_kernel.py"
+    text = file.read_text()
+    file.write_text(f"{text}def (\n")
+    outcome = harvest("lower", folder)
+    assert outcome.code == 4
+    assert "of triton_kernel.py: invalid syntax" in outcome.err
+    assert f"line {len(text.splitlines()) + 1} of" in outcome.err
+    file.write_text(text.replace("def triton_", "def other_"))
+    assert ": triton_kernel.py has no triton_" in harvest("lower", folder).err
+
+
+def test_lower_of_a_file_names_the_file(harvest, tmp_path):
+    (tmp_path / "afile").write_text("")
+    (tmp_path / "triton_kernel.py").write_text("")
+    assert harvest("lower", "afile").err.startswith("HV506 afile is no folder of an op: it is a file.")
+    said = "HV506 triton_kernel.py is no folder of an op: beside it is no wrapper.py."
+    assert harvest("lower", "triton_kernel.py").err.startswith(said)
+
+
 def test_lower_of_a_path_that_is_not_there_names_the_path(harvest):
     for path in ("nofolder", "nofolder/triton_kernel.py"):
         outcome = harvest("lower", path)

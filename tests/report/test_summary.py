@@ -7,8 +7,9 @@ from rich.console import Console
 from tracer.emit.folder import Change
 from tracer.emit.manifest import Entry, ModelEntry
 from tracer.harvest_op import OpResult
+from tracer.models.errors import UnknownModel
 from tracer.pipeline import Report
-from tracer.report.summary import as_json, table
+from tracer.report.summary import as_json, refusal_json, table
 
 
 def report(**changes) -> Report:
@@ -68,8 +69,20 @@ def test_a_reason_is_text_not_markup():
 
 
 def test_a_phase_that_stopped_is_named():
-    entry = ModelEntry("c", {}, {}, {"decode": "no cache"})
-    assert "phase decode stopped early: no cache" in shown(report(entry=entry))
+    why = {"code": "HV106", "reason": "no cache"}
+    entry = ModelEntry("c", {}, {}, {"decode": why})
+    assert "phase decode stopped early: HV106 no cache" in shown(report(entry=entry))
+    assert as_json(report(entry=entry))["failures"] == {"decode": why}
+
+
+def test_a_refused_model_has_the_keys_of_any_and_an_error():
+    data = json.loads(json.dumps(refusal_json("no/such", UnknownModel(model="no/such", near=""))))
+    assert list(data) == list(as_json(report()))
+    assert as_json(report())["error"] is None
+    assert data["model"] == "no/such"
+    assert data["calls"]["total"] == 0
+    assert data["error"]["code"] == "HV101"
+    assert data["error"]["message"].startswith("HV101 no model is called `no/such`. Try: ")
 
 
 def test_an_interrupted_run_says_how_to_go_on():

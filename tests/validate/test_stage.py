@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tracer.validate.errors import LaunchRefused
 from tracer.validate.gpu import prepare, prepared, reason_unaligned
 from tracer.validate.problem import check_interpreted
-from tracer.validate.stage import Stage, set_aside, unaligned
+from tracer.validate.stage import Stage, launch, set_aside, unaligned
 
 SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
 SOFTMAX = "torch.nn.functional.softmax($0, dim=-1); $0=torch.float32[6, 10]:[10, 1]+0"
@@ -25,6 +30,70 @@ def test_a_launcher_refuses_another_layout_and_the_cpu(make_folder):
         silu(torch.zeros(100, 3, dtype=torch.float16).T)
     with pytest.raises(LaunchRefused, match="no CPU tensors"):
         silu(torch.zeros(3, 100, dtype=torch.float16))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([1.0], "input is a list; this kernel takes a tensor of torch.float16"),
+        (None, "input is a NoneType; this kernel takes"),
+        (torch.zeros(3, 100, dtype=torch.float16, device="meta"), "input is on the meta device"),
+        (torch.zeros(3, 100, dtype=torch.float16).to_sparse(), r"input is torch\.sparse_coo"),
+    ],
+    ids=["list", "none", "meta", "sparse"],
+)
+def test_a_launcher_refuses_what_is_no_tensor_with_values(given, said, make_folder):
+    with pytest.raises(LaunchRefused, match=said):
+        make_folder(SILU).wrapper.silu(given)
+
+
+def test_a_launcher_refuses_tensors_of_several_devices():
+    with FakeTensorMode():
+        inputs = {"x": torch.zeros(2), "y": torch.zeros(2, device="cuda:0")}
+    layouts = dict.fromkeys(inputs, ((2,), (1,), torch.float32))
+    with pytest.raises(LaunchRefused, match="y is on cuda:0, x on cpu"):
+        launch((), layouts, (), inputs)
+
+
+INTERPRETED = """
+import sys, torch
+from tracer.testing import load_sibling
+import triton.runtime.interpreter as stock
+before = {(c, n): getattr(getattr(stock, c), n) for c, n in (
+    ("TensorDescHandle", "validate"), ("TensorDescHandle", "materialize_pointers"),
+    ("InterpreterBuilder", "cast_impl"), ("InterpreterBuilder", "binary_op"))}
+for file, name in zip(sys.argv[1::2], sys.argv[2::2]):
+    wrapper = load_sibling(file, "wrapper.py")
+    inputs = wrapper.make_inputs()
+    (expected,) = wrapper.run({k: v.clone() for k, v in inputs.items()})
+    inputs = {k: v if name != "index_copy_" or k != "input" else moved(v) for k, v in inputs.items()}
+    found = getattr(wrapper, name)(**inputs)
+    torch.testing.assert_close(found, expected, rtol=2e-2, atol=1e-3)
+assert before == {key: getattr(getattr(stock, key[0]), key[1]) for key in before}
+"""
+MOVED = """
+def moved(v):
+    span = 1 + sum((n - 1) * s for n, s in zip(v.shape, v.stride()))
+    room = torch.zeros(span + 1, dtype=v.dtype)
+    other = room.as_strided(v.shape, v.stride(), 1)
+    assert other.data_ptr() % 16
+    return other.copy_(v)
+"""
+
+
+def test_launchers_run_in_the_interpreter_whatever_the_alignment(make_folder):
+    # Rows of 12 elements, a cache that begins at an odd element, and bfloat16.
+    bf16 = "torch.exp($0); $0=torch.bfloat16[3, 12]:[12, 1]+0"
+    given = []
+    for identity, name in ((SOFTMAX, "softmax"), (INDEX_COPY, "index_copy_"), (bf16, "exp")):
+        given += [str(make_folder(identity).path / "wrapper.py"), name]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import torch\n{MOVED}{INTERPRETED}", *given],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_a_gpu_would_ignore_is_told():

@@ -58,5 +58,21 @@ class UnknownOpFolder(HarvestError):
     """No harvested op has the name."""
 
     code = "HV507"
-    message = "no op under {out} is called `{name}`"
+    message = "no op{model} under {out} is called `{name}`"
     advice = "`harvest show` with a part of the name, such as silu, or another --out."
+
+
+class NoPart(HarvestError):
+    """A harvested op lacks the file that was asked for."""
+
+    code = "HV508"
+    message = "{name} of {model} has no {part}: {detail}"
+    advice = "{try_}"
+
+
+class UnknownModelFolder(HarvestError):
+    """No harvested model has the name."""
+
+    code = "HV509"
+    message = "no model under {out} is called `{model}`{known}"
+    advice = "--model with such a name, `harvest --model`, or another --out."

@@ -89,14 +89,14 @@ class Entry:
 class ModelEntry:
     """One model: digest of its configuration, the options of the harvest, and its ops by name.
 
-    `failures` are phases that stopped before their end, each with the reason. `reserved` gives the names of
-    recorded ops to their identities: those that no harvest has made yet keep their numbers.
+    `failures` are phases that stopped before their end, each with `code` and `reason`. `reserved` gives the
+    names of recorded ops to their identities: those that no harvest has made yet keep their numbers.
     """
 
     config: str
     options: Mapping[str, Any]
     ops: Mapping[str, Entry]
-    failures: Mapping[str, str] = field(default_factory=dict)
+    failures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reserved: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -121,7 +121,9 @@ class ModelEntry:
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready form, ops in natural order."""
         names = sorted(self.ops, key=natural)
-        failures = {"failures": dict(self.failures)} if self.failures else {}
+        failures = (
+            {"failures": {phase: dict(why) for phase, why in self.failures.items()}} if self.failures else {}
+        )
         pending = {
             name: self.reserved[name] for name in sorted(self.reserved, key=natural) if name not in self.ops
         }

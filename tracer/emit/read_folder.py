@@ -20,11 +20,14 @@ def read_kernels(folder: Path) -> tuple[SpyreKernel, ...]:
         NoFolder: `folder` is not what the tool generates.
     """
     try:
-        wrapper = _assignments(folder / "wrapper.py")
+        wrapper = _assignments(_tree(folder, "wrapper.py"))
+        _tree(folder, "triton_kernel.py")
         source = (folder / "triton_kernel.py").read_text(encoding="utf-8")
         functions = {_name(text): text for text in definitions([source])}
         stages = [_stage(node) for node in wrapper["STAGES"].elts]
         names = {stage["kernel"] for stage in stages}
+        if missing := names - set(functions):
+            raise NoFolder(folder=folder, detail=f"triton_kernel.py has no {min(missing)}")
         helpers = [text for name, text in functions.items() if name and name not in names]
         kernels = []
         for stage in stages:
@@ -35,14 +38,23 @@ def read_kernels(folder: Path) -> tuple[SpyreKernel, ...]:
             grid = stage["grid"][0]
             kernels.append(SpyreKernel(stage["kernel"], text, parameters, grid, Plan(0, grid, 0, 0)))
     except OSError as error:
-        raise NoFolder(folder=folder, detail=error.strerror or str(error)) from error
-    except (SyntaxError, ValueError, KeyError, AttributeError, TypeError) as error:
+        detail = f"{Path(error.filename).name}: {error.strerror}" if error.filename else str(error)
+        raise NoFolder(folder=folder, detail=detail) from error
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise NoFolder(folder=folder, detail=f"wrapper.py is not as generated ({error})") from error
     return tuple(kernels)
 
 
-def _assignments(path: Path) -> dict[str, Any]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _tree(folder: Path, name: str) -> ast.Module:
+    try:
+        return ast.parse((folder / name).read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise NoFolder(folder=folder, detail=f"line {error.lineno} of {name}: {error.msg}") from error
+    except ValueError as error:
+        raise NoFolder(folder=folder, detail=f"{name} is no Python text ({error})") from error
+
+
+def _assignments(tree: ast.Module) -> dict[str, Any]:
     return {
         target.id: node.value
         for node in tree.body

@@ -85,13 +85,22 @@ def render_folder(record: OpRecord) -> dict[str, str]:
     return files
 
 
+def kernel_code(kernels: Sequence[SpyreKernel]) -> str:
+    """What stands below the comments of a folder's triton_kernel.py."""
+    return environment().get_template("_kernel_code.j2").render(_code(kernels))
+
+
+def _code(kernels: Sequence[SpyreKernel]) -> dict[str, Any]:
+    texts = definitions(kernel.source for kernel in kernels)
+    return {"definitions": texts, "libdevice": any("libdevice." in text for text in texts)}
+
+
 def _context(record: OpRecord) -> dict[str, Any]:
     captured, call = record.captured, record.captured.call
     inputs = [buffer.name for buffer in captured.buffers if buffer.role == "input"]
     ranges, positive, scales = index_ranges(captured), positive_inputs(captured), input_scales(captured)
     orders = input_orders(captured)
     kernels = {kernel.name: kernel for kernel in record.kernels}
-    texts = definitions(kernel.source for kernel in record.kernels)
     return {
         "op": record.name,
         "model": record.model,
@@ -101,8 +110,7 @@ def _context(record: OpRecord) -> dict[str, Any]:
         "cores": record.target.cores,
         "summary": _summary(record, render(call, inputs)),
         "originals": list(dict.fromkeys(kernel.source.strip("\n") for kernel in captured.kernels)),
-        "definitions": texts,
-        "libdevice": any("libdevice." in text for text in texts),
+        **_code(record.kernels),
         "plans": {name: kernel.plan for name, kernel in kernels.items()},
         "signatures": {name: kernel.signature for name, kernel in kernels.items()},
         "stages": [stage_expression(kernel, naming.ktir_name(kernel.name)) for kernel in record.kernels],

@@ -58,6 +58,11 @@ class ProgressPrinter:
                 self._said.add(result.message)
                 self._plain(result.message)
 
+    def stopped(self, sentences: Iterable[str]) -> None:
+        """Phases that stopped before their end."""
+        for sentence in sentences:
+            self._plain(sentence)
+
     def __call__(self, progress: pipeline.Progress) -> None:
         """Show one step. What went wrong with an op is always said."""
         result = progress.result

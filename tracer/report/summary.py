@@ -10,7 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tracer.emit.manifest import STATUSES, natural
+from tracer.emit.manifest import STATUSES, ModelEntry, natural
+from tracer.errors import HarvestError
 from tracer.pipeline import Report
 
 SCHEMA = 1
@@ -25,9 +26,10 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "model": report.model,
+        "error": None,
         "interrupted": report.interrupted,
         "options": dict(report.entry.options),
-        "failures": dict(report.entry.failures),
+        "failures": {phase: dict(why) for phase, why in report.entry.failures.items()},
         "calls": _calls(report),
         "ops": {status: statuses[status] for status in STATUSES},
         "files": _verbs(report),
@@ -50,6 +52,15 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
+def refusal_json(model: str, error: HarvestError) -> dict[str, Any]:
+    """A model that was refused, with the keys of `as_json`: nothing came of it, and `error` says why.
+
+    `model` is as it was asked for: whether there is one of that name may be the very question.
+    """
+    data = as_json(Report(model, ModelEntry("", {}, {})))
+    return {**data, "error": {"code": error.code, "message": str(error)}}
+
+
 def table(reports: Sequence[Report]) -> RenderableType:
     """The closing table: a row a model with its calls and how its distinct ops ended, then why ops are not
     ok, then where the time went."""
@@ -60,9 +71,9 @@ def table(reports: Sequence[Report]) -> RenderableType:
         verbs = ", ".join(f"{count} {verb}" for verb, count in _verbs(report).items() if count)
         parts += [Text(f"{report.model}: files: {verbs or 'none'}"), Text(_times(report))]
     parts += [
-        Text(f"{report.model}: phase {phase} stopped early: {reason}")
+        Text(f"{report.model}: phase {phase} stopped early: {why['code']} {why['reason']}")
         for report in reports
-        for phase, reason in report.entry.failures.items()
+        for phase, why in report.entry.failures.items()
     ]
     parts += [
         Text(f"{report.model}: interrupted; what is finished stays, run the same command again to go on.")

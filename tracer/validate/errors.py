@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tracer.errors import HarvestError
+
+
+def told(error: BaseException) -> str:
+    """What an exception says, on one line. Evidence holds no path of the machine it was taken on."""
+    if isinstance(error, OSError) and error.strerror:
+        name = Path(str(error.filename)).name if error.filename else ""
+        return f"{error.strerror.lower()}{f': {name}' if name else ''}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 class Mismatch(HarvestError):
@@ -97,7 +107,7 @@ class SimulatorFailed(HarvestError):
     """The KTIR simulator found a fault."""
 
     code = "HV612"
-    message = "T2: {simulator} stopped at {kernel}: {detail}"
+    message = "{simulator} stopped at {kernel}: {detail}"
     advice = "harvest simulate on the .ktir file shows the place."
 
 
@@ -116,3 +126,27 @@ class StaleKtir(HarvestError):
     code = "HV614"
     message = "T2: {file}:{number} has `{text}` where triton_kernel.py lowers to `{wanted}`{effect}"
     advice = "harvest the op again; `harvest lower FOLDER` prints what the source lowers to."
+
+
+class StaleSource(HarvestError):
+    """A folder's Triton source is not what the tool makes of its op at the traced size."""
+
+    code = "HV615"
+    message = "{file}:{number} has `{text}` where the tool, from inductor_kernel.py, makes `{wanted}`"
+    advice = "harvest the op again with --force; what should stay is a change of the tool."
+
+
+class NothingToValidate(HarvestError):
+    """No folder of a harvested op is where evidence was asked for."""
+
+    code = "HV616"
+    message = "there is nothing to validate: {detail}"
+    advice = "`harvest --model NAME --out {out}` makes folders; `harvest validate` takes a part of MODEL/OP."
+
+
+class CheckStopped(HarvestError):
+    """A check of a folder ended in an exception that nobody foresaw."""
+
+    code = "HV617"
+    message = "the check stopped: {detail}"
+    advice = "harvest the op again; where it stays, `pytest` on the folder shows the traceback: report it."

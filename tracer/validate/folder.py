@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tracer.validate.errors import MalformedFolder
+from tracer.validate.errors import MalformedFolder, told
 from tracer.validate.inputs import floats_without_memory
 from tracer.validate.oracle import span_of
 from tracer.validate.problem import Problem
@@ -40,14 +40,14 @@ class Folder:
         _keep(self)
         try:
             return load_sibling(str(self.path / "wrapper.py"), "wrapper.py")
-        except (OSError, SyntaxError, AttributeError, ImportError, TypeError, KeyError) as error:
-            raise MalformedFolder(folder=self.path, detail=f"{type(error).__name__}: {error}") from error
+        except Exception as error:  # Whatever stands there is run.
+            raise MalformedFolder(folder=self.path.name, detail=f"wrapper.py: {told(error)}") from error
 
     def constant(self, name: str, default: Any = None) -> Any:
         """A constant of the wrapper. Raises MalformedFolder where there is none, and no default."""
         found = getattr(self.wrapper, name, default)
         if found is None:
-            raise MalformedFolder(folder=self.path, detail=f"wrapper.py has no {name}")
+            raise MalformedFolder(folder=self.path.name, detail=f"wrapper.py has no {name}")
         return found
 
     @functools.cached_property
@@ -88,7 +88,13 @@ class Folder:
 
     @functools.cached_property
     def modules(self) -> dict[str, Any]:
-        """The parsed KTIR of every stage, by kernel name. Raises SimulatorFailed for text that is wrong."""
+        """The parsed KTIR of every stage, by kernel name.
+
+        Raises SimulatorFailed for text that is wrong, MalformedFolder for a file that is not there.
+        """
+        for stage in self.problem.stages:
+            if not (self.path / stage.ktir).is_file():
+                raise MalformedFolder(folder=self.path.name, detail=f"there is no {stage.ktir}")
         from tracer.validate.simulate import parse
 
         return {stage.name: parse(self.path / stage.ktir, stage.name) for stage in self.problem.stages}

@@ -38,6 +38,7 @@ _NEEDED = {
     "ScanOps": ("generic_scan",),
     "InterpretedFunction": ("rewrite",),
 }  # fmt: skip
+_CORRECTED = ("TensorDescHandle", "InterpreterBuilder")
 _NEEDED_NAMES = (
     "TensorHandle", "interpreter_builder", "_patch_lang", "_LangPatchScope", "_implicit_cvt", "_get_np_dtype",
 )  # fmt: skip
@@ -298,12 +299,49 @@ class _PatchOnce:
 patch_once = _PatchOnce()
 
 
+@contextmanager
+def corrected() -> Iterator[None]:
+    """What is relaxed and corrected, for as long as this is active: for launches in a process that may run
+    kernels of its own. Raises MovedInterpreterName.
+    """
+    from triton.language.extra import libdevice
+
+    check_names()
+    touched = [
+        *((getattr(stock, owner), name) for owner in _CORRECTED for name in _NEEDED[owner]),
+        *((libdevice, name) for name in LIBDEVICE),
+    ]
+    before = [(owner, name, getattr(owner, name, None)) for owner, name in touched]
+    _correct()
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            if value is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
 def install(memory: Callable[[], Memory], *, fast: bool = True) -> None:
     """Apply everything to the interpreter of this process; without `fast` only what is relaxed and corrected.
 
     `memory` gives the memory of the current launch.
     """
     check_names()
+    _correct()
+    if not fast:
+        return
+    builder: Any = stock.InterpreterBuilder
+    stock.ReduceOps.generic_reduce = generic_reduce
+    stock.ScanOps.generic_scan = generic_scan
+    stock._patch_lang = patch_once
+    copies = BlockCopies(memory)
+    builder.create_descriptor_load = lambda self, *args: copies.load(self, *args)
+    builder.create_descriptor_store = lambda self, *args: copies.store(self, *args)
+
+
+def _correct() -> None:
     stock.TensorDescHandle.validate = validate
     stock.TensorDescHandle.materialize_pointers = materialize_pointers
     builder: Any = stock.InterpreterBuilder
@@ -315,11 +353,3 @@ def install(memory: Callable[[], Memory], *, fast: bool = True) -> None:
 
     for name, op in LIBDEVICE.items():
         setattr(libdevice, name, _device_function(op))
-    if not fast:
-        return
-    stock.ReduceOps.generic_reduce = generic_reduce
-    stock.ScanOps.generic_scan = generic_scan
-    stock._patch_lang = patch_once
-    copies = BlockCopies(memory)
-    builder.create_descriptor_load = lambda self, *args: copies.load(self, *args)
-    builder.create_descriptor_store = lambda self, *args: copies.store(self, *args)

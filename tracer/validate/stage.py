@@ -89,9 +89,16 @@ def launch(
     Raises:
         LaunchRefused: a tensor has another layout, or the device cannot run the kernel.
     """
+    for name, tensor in inputs.items():
+        check_tensor(name, tensor, buffers[name])
     device = next((tensor.device for tensor in inputs.values()), _default_device())
     for name, tensor in inputs.items():
         shape, stride, dtype = buffers[name]
+        if tensor.device != device:
+            raise LaunchRefused(
+                detail=f"{name} is on {tensor.device}, {next(iter(inputs))} on {device}",
+                try_="all tensors on one device.",
+            )
         if tuple(tensor.shape) != tuple(shape) or tensor.dtype != dtype or not _same_stride(tensor, stride):
             layout = f"{tensor.dtype}{list(tensor.shape)} with strides {list(tensor.stride())}"
             raise LaunchRefused(
@@ -112,6 +119,21 @@ def launch(
         tensors[name] = tensors[base].as_strided(tuple(shape), tuple(stride), start)
     found = tuple(tensors[name] for name in outputs)
     return found[0] if len(found) == 1 else found
+
+
+def check_tensor(name: str, given: Any, layout: Layout) -> None:
+    """That an argument is a tensor with elements in memory. Raises LaunchRefused."""
+    shape, stride, dtype = layout
+    takes = f"this kernel takes a tensor of {dtype}{list(shape)} with strides {list(stride)}"
+    if not isinstance(given, torch.Tensor):
+        raise LaunchRefused(detail=f"{name} is a {type(given).__name__}; {takes}", try_="such a tensor.")
+    if given.layout != torch.strided:
+        raise LaunchRefused(detail=f"{name} is {given.layout}; {takes}", try_="its to_dense().")
+    if given.is_meta:
+        raise LaunchRefused(
+            detail=f"{name} is on the meta device, where tensors have no values; {takes}",
+            try_="a tensor on a GPU, or on the CPU under TRITON_INTERPRET=1.",
+        )
 
 
 def set_aside(tensors: Mapping[str, torch.Tensor], written: set[str]) -> dict[str, torch.Tensor]:
@@ -137,13 +159,21 @@ def set_aside(tensors: Mapping[str, torch.Tensor], written: set[str]) -> dict[st
 
 
 def run_stages(stages: Sequence[Stage], tensors: Mapping[str, torch.Tensor], device: torch.device) -> None:
-    """Launch the stages in order over tensors of one device. Raises LaunchRefused."""
+    """Launch the stages in order over tensors of one device.
+
+    In Triton's interpreter the rules of a GPU's tensor memory unit do not count, as in validation. Raises
+    LaunchRefused, and MovedInterpreterName there.
+    """
     if device.type == "cpu" and not _interpreted():
         raise LaunchRefused(
             detail="Triton runs on no CPU tensors",
             try_="tensors on a GPU, or TRITON_INTERPRET=1 in the environment before Python starts.",
         )
     context: Any = nullcontext()
+    if device.type == "cpu":
+        from tracer.validate.interpreter_patches import corrected
+
+        context = corrected()
     if device.type == "cuda":
         import triton
 

@@ -11,7 +11,7 @@ from tracer.validate.controls import Score, score
 from tracer.validate.errors import NotProved, NotSpyreShaped, SurvivingControl
 from tracer.validate.exact_sums import with_exact_sums
 from tracer.validate.folder import Folder, use_one_thread
-from tracer.validate.fresh import check_fresh
+from tracer.validate.fresh import check_fresh, check_source
 from tracer.validate.problem import Problem, check_interpreted, interpret, magnified
 from tracer.validate.scaling import Scaled
 from tracer.validate.shape import accesses, check_descriptor_io, check_limits, check_reads, check_writes
@@ -30,7 +30,8 @@ def check_t0(folder: Folder, *, full_size: bool = False) -> None:
 def check_t1(folder: Folder) -> int:
     """T1; returns the largest number of bytes of live tiles.
 
-    Raises NotProved, after everything else held, where the op has no other problem size.
+    Raises StaleSource where the source is not what the tool makes of the op, and NotProved, after everything
+    else held, where the op has no other problem size.
     """
     use_one_thread()
     problem = folder.problem
@@ -43,6 +44,7 @@ def check_t1(folder: Folder) -> int:
         found = accesses(problem, folder.modules)
         check_writes(problem, found)
         check_reads(problem, found)
+    check_source(folder.path, str(folder.constant("CALL")))
     scaled = _scaled(folder)
     if folder.is_large:
         check_reads(scaled.problem, accesses(scaled.problem, lowered(scaled)))
@@ -112,13 +114,10 @@ def _scaled(folder: Folder) -> Scaled:
     found = folder.scaled
     if isinstance(found, Scaled):
         return found
+    # Of an edited source it goes without saying that no size gives it.
+    check_source(folder.path, str(folder.constant("CALL")))
     raise NotProved(detail=f"no other problem size gives the same source ({found})")
 
 
 def _on(stage: Any, cores: int) -> Any:
     return dataclasses.replace(stage, grid=(cores,), constexpr={**stage.constexpr, "CORES": cores})
-
-
-def failure(error: HarvestError) -> str:
-    """One line for evidence and tables."""
-    return f"{error.code} {error.reason}"
