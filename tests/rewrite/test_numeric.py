@@ -50,6 +50,14 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "softmax": (lambda x: F.softmax(x, 1), (floats(4, 33, 5),)),
     "reduce 0 and 2": (lambda x: x.sum((0, 2)), (floats(5, 7, 11),)),
     "variance": (lambda x: x.var(-1), (floats(4, 33),)),
+    # found in the order of the result's index, which is not memory's
+    "argmax of a transpose": (torch.argmax, (floats(6, 10).t(),)),
+    "argmin of ties": (torch.argmin, (whole(6, 10, high=2).t(),)),
+    "argmax of equal rows": (torch.argmax, (floats(1, 10).expand(6, 10),)),
+    "places of a large window": (
+        lambda x: F.max_pool2d(x, 5, 2, 2, return_indices=True),
+        (floats(1, 2, 7, 9),),
+    ),
     "argmin": (lambda x: x.argmin(1, keepdim=True), (floats(4, 33, 5),)),
     "amax uint8": (lambda x: x.amax(-1), (whole(4, 33, dtype=torch.uint8),)),
     "all": (lambda x: x.all(-1), (flags(40, 2),)),
@@ -82,7 +90,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "overlapping windows": (lambda x: F.max_pool2d(x, 5, 2, 2), (floats(1, 2, 14, 15),)),
     "overlapping windows, mean": (lambda x: F.avg_pool2d(x, 5, 2, 2), (floats(1, 2, 14, 15),)),
     "overlapping windows of rank 3": (lambda x: F.avg_pool3d(x, 3, 2, 1), (floats(1, 2, 4, 5, 6),)),
-    "sum of every other": (lambda x: x[:, ::2, ::2, ::2].sum((1, 2, 3)), (floats(2, 5, 7, 9),)),
+    "sum over rank 3": (lambda x: x.sum((1, 2, 3)), (floats(2, 5, 7, 9)[:, ::2, ::2, ::2],)),
     "average pool": (lambda x: F.avg_pool2d(x, 2, 2, ceil_mode=True), (floats(1, 3, 9, 9),)),
     "floor divide": (lambda x: x // 3, (whole(4, 33, low=-7),)),
     "remainder": (lambda x: torch.remainder(x, 0.3), (floats(4, 33, dtype=SINGLE),)),

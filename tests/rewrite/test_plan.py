@@ -17,7 +17,7 @@ from tracer.rewrite import rewrite
 from tracer.rewrite.access import accesses_of, forced_single
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.contract import axes_of, contraction
-from tracer.rewrite.errors import NoPlan, SteppedReduction
+from tracer.rewrite.errors import NoPlan, SplitReduction, SteppedReduction
 from tracer.rewrite.ir import Compute, Kernel, Load, Reduce, Scan, Statement, Store
 from tracer.rewrite.plan import Tiling, plan, power_of_two_at_least
 from tracer.rewrite.types import BYTES
@@ -168,6 +168,17 @@ def test_a_search_along_a_stepped_axis_is_refused():
     with pytest.raises(SteppedReduction, match="`r0`"):
         planned(axes, falling)
     assert planned(axes, body)[0].blocks[axes[1]] == 8
+
+
+@pytest.mark.parametrize("kind", ["argmax", "cumsum"])
+def test_a_search_over_several_axes_is_refused(kind: str):
+    axes = (Axis("x0", 3, False), Axis("r0", 6, True), Axis("r1", 8, True))
+    load, found, store = reduction(axes, kind)
+    if kind == "cumsum":
+        found = Scan("tmp1", "add", ("tmp0",), "float32")
+    with pytest.raises(SplitReduction, match="r0 and r1 as one"):
+        planned(axes, (load, found, store))
+    assert planned(axes, reduction(axes, "max"))[0].blocks[axes[2]] == 8
 
 
 def test_a_sum_along_a_stepped_axis_loops():

@@ -83,3 +83,11 @@ class SteppedReduction(HarvestError):
     code = "HV310"
     message = "the kernel scans or searches axis `{axis}`, and can read it only element by element"
     advice = "an op whose indices do not vary along the reduced dimension"
+
+
+class SplitReduction(HarvestError):
+    """A scan or a search whose one range is several axes: their order counts, and no tile has it."""
+
+    code = "HV311"
+    message = "the kernel scans or searches axes {axes} as one"
+    advice = "make the tensor contiguous before the op"

@@ -17,7 +17,7 @@ import numpy as np
 from tracer.rewrite.access import MAX_RANK, Access
 from tracer.rewrite.axes import MAX_EXTENT, Axis
 from tracer.rewrite.contract import Contraction, contraction
-from tracer.rewrite.errors import NoPlan, SteppedReduction
+from tracer.rewrite.errors import NoPlan, SplitReduction, SteppedReduction
 from tracer.rewrite.ir import Compute, Index, Kernel, Load, Reduce, Scan, Statement, Store
 from tracer.rewrite.types import BYTES, is_float
 from tracer.target import SpyreTarget
@@ -74,12 +74,15 @@ def plan(
     """The cheapest legal tiling; with `fixed` (axis name -> block) the tiling it names.
 
     Raises NoPlan where nothing fits the scratchpad with room for double buffering, SteppedReduction where a
-    reduction that must see its axis whole can read it only element by element.
+    reduction that must see its axis whole can read it only element by element, SplitReduction where it would
+    have to see several axes as one.
     """
     for axis in axes:
         if axis.extent > MAX_EXTENT:
             raise NoPlan(reason=f"{axis.name} has {axis.extent} elements, and a coordinate has 32 bits")
     model = _Model(kernel, axes, accesses, varies, target)
+    if model.whole_only and len(model.reduced) > 1:
+        raise SplitReduction(axes=" and ".join(axis.name for axis in model.reduced))
     loops = any(a.reduced for a in axes) and not model.whole_only
     for whole in (True, False) if loops else (True,):
         options = [_options(axis, axes, single, model, whole, fixed) for axis in axes]

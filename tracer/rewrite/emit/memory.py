@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracer.rewrite.access import Access, Dim
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.emit.tiles import Tiles, literal
-from tracer.rewrite.ir import Compute, Const, Load, Operand, Statement, Store
+from tracer.rewrite.ir import Compute, Const, Index, Load, Operand, Statement, Store
 from tracer.rewrite.types import memory_dtype
 
 
@@ -94,7 +94,7 @@ def _coordinate(
 ) -> str:
     if dim.value is not None:
         text = f"tl.sum({dim.value})" if tiles.tile_of(dim.value) else dim.value
-        text = text if tiles.dtype(dim.value) == "int32" else f"{text}.to(tl.int32)"
+        text = text if _has_32_bits(tiles, dim.value) else f"{text}.to(tl.int32)"
     elif dim.steps:
         text = " + ".join(f"{a.name} * {step}" for (a, _), step in zip(dim.steps, steps, strict=True))
     elif dim.axis is None:
@@ -110,6 +110,13 @@ def _coordinate(
     if start:
         return start if text == "0" else f"{start} + {text}"
     return text
+
+
+def _has_32_bits(tiles: Tiles, value: str) -> bool:
+    """Whether Triton computes a value in 32 bits: an index expression is as wide as the values in it."""
+    statement = tiles.defined[value]
+    inside = statement.operands if isinstance(statement, Index) else ()
+    return tiles.dtype(value) == "int32" and all(tiles.dtype(name) == "int32" for name in inside)
 
 
 def _dims(tiles: Tiles, access: Access) -> tuple[Axis | None, ...]:

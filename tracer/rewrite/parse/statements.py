@@ -18,6 +18,9 @@ from tracer.rewrite.functions import (
     SCANS,
 )
 from tracer.rewrite.ir import (
+    Compute,
+    Const,
+    Index,
     Kernel,
     Range,
     Reduce,
@@ -101,10 +104,7 @@ class _Statements(Expressions):
     def assign_tuple(self, targets: list[str], call: ast.Call) -> None:
         function = dotted(call.func)
         if function in ARG_REDUCE_CALLS:
-            value = self.operand(self.eval(call.args[0]))
-            for target, kind in zip(targets, ARG_REDUCE_CALLS[function], strict=True):
-                dtype = self.dtype(value) if kind in ("max", "min") else "int64"
-                self.emit(Reduce(target, kind, (value,), dtype, self.state.line))
+            self.search(targets, ARG_REDUCE_CALLS[function], call.args[0], self.eval(call.args[1]))
             return
         if function == "tl.associative_scan":
             values = [self.operand(self.eval(v)) for v in _elements(call.args[0])]
@@ -113,6 +113,37 @@ class _Statements(Expressions):
                 self.emit(Scan(targets[0], combine, (values[0],), self.dtype(values[0]), self.state.line))
                 return
         raise UnsupportedOperation(function=function or ast.unparse(call.func), line=self.state.line)
+
+    def search(self, targets: list[str], kinds: tuple[str, str], searched: ast.expr, place: object) -> None:
+        """The extreme of a value, and where it is: the least of the `place`s that hold it.
+
+        Only where the places number the one reduced range do they come in the order that argmax goes by.
+        """
+        line = self.state.line
+        value = self.operand(self.eval(searched))
+        extreme = Reduce(targets[0], kinds[0], (value,), self.dtype(value), line)
+        if self.counts_the_reduced_range(place):
+            self.emit(extreme)
+            self.emit(Reduce(targets[1], kinds[1], (value,), "int64", line))
+            return
+        where = self.emit(Compute(self.name(None), "cast", (self.operand(place),), "int64", line))
+        found = self.emit(Compute(self.name(None), "eq", (value, self.emit(extreme)), "int1", line))
+        nowhere = Const(2**63 - 1, "int64")
+        held = self.emit(Compute(self.name(None), "where", (found, where, nowhere), "int64", line))
+        self.emit(Reduce(targets[1], "min", (held,), "int64", line))
+
+    def counts_the_reduced_range(self, place: object) -> bool:
+        """Whether a value is, through casts, the index of the only reduced range."""
+        defined = {statement.name: statement for statement in self.state.body}
+        while isinstance(place, str):
+            match defined[place]:
+                case Index(index=index):
+                    place = index
+                case Compute(op="cast", args=(source,)):
+                    place = source
+                case _:
+                    return False
+        return [place] == [entry.symbol for entry in self.state.ranges.values() if entry.reduced]
 
     def combine_of(self, helper: str) -> str:
         """The IR op that a two-argument helper function of Inductor computes, empty if it is no single op."""
