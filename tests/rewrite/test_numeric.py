@@ -36,6 +36,13 @@ def flags(*shape: int) -> torch.Tensor:
     return floats(*shape) > 0
 
 
+def with_nan(*shape: int, at: int) -> torch.Tensor:
+    """Floats, the one at this place in memory NaN."""
+    tensor = floats(*shape)
+    tensor.view(-1)[at] = torch.nan
+    return tensor
+
+
 CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "pointwise": (F.silu, (floats(7, 13),)),
     "rank 0": (torch.add, (floats(), floats())),
@@ -52,6 +59,8 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "variance": (lambda x: x.var(-1), (floats(4, 33),)),
     # found in the order of the result's index, which is not memory's
     "argmax of a transpose": (torch.argmax, (floats(6, 10).t(),)),
+    "argmax of NaN": (torch.argmax, (with_nan(6, 10, at=37).t(),)),
+    "argmax of NaN in memory's order": (torch.argmax, (with_nan(6, 10, at=37),)),
     "argmin of ties": (torch.argmin, (whole(6, 10, high=2).t(),)),
     "argmax of equal rows": (torch.argmax, (floats(1, 10).expand(6, 10),)),
     "places of a large window": (

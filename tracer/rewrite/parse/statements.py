@@ -29,6 +29,7 @@ from tracer.rewrite.ir import (
 )
 from tracer.rewrite.parse.expressions import Expressions
 from tracer.rewrite.parse.state import IN_RANGE, Accumulator, State, dotted
+from tracer.rewrite.types import is_float
 
 
 def parse(name: str, source: str, params: dict[str, str]) -> Kernel:
@@ -127,10 +128,21 @@ class _Statements(Expressions):
             self.emit(Reduce(targets[1], kinds[1], (value,), "int64", line))
             return
         where = self.emit(Compute(self.name(None), "cast", (self.operand(place),), "int64", line))
-        found = self.emit(Compute(self.name(None), "eq", (value, self.emit(extreme)), "int1", line))
         nowhere = Const(2**63 - 1, "int64")
-        held = self.emit(Compute(self.name(None), "where", (found, where, nowhere), "int64", line))
-        self.emit(Reduce(targets[1], "min", (held,), "int64", line))
+
+        def least(target: str, held: Compute) -> str:
+            held_at = Compute(self.name(None), "where", (self.emit(held), where, nowhere), "int64", line)
+            return self.emit(Reduce(target, "min", (self.emit(held_at),), "int64", line))
+
+        equal = Compute(self.name(None), "eq", (value, self.emit(extreme)), "int1", line)
+        if not is_float(self.dtype(value)):
+            least(targets[1], equal)
+            return
+        # NaN, which equals nothing, is the extreme where there is one.
+        nan = least(self.name(None), Compute(self.name(None), "isnan", (value,), "int1", line))
+        number = least(self.name(None), equal)
+        none = self.emit(Compute(self.name(None), "eq", (nan, nowhere), "int1", line))
+        self.emit(Compute(targets[1], "where", (none, number, nan), "int64", line))
 
     def counts_the_reduced_range(self, place: object) -> bool:
         """Whether a value is, through casts, the index of the only reduced range."""
