@@ -233,6 +233,14 @@ def test_a_tile_of_rank_0_in_an_empty_buffer(scalar: str) -> None:
     assert (code, op, line) == ("KT203", "ktdp.load", "%x = ktdp.load %at : <index> -> tensor<f32>")
 
 
+def test_a_set_of_rank_0_without_its_point(scalar: str) -> None:
+    text = scalar.replace(
+        "access_tile_set = affine_set<() : ()>", "access_tile_set = affine_set<() : (1 == 0)>"
+    )
+    with pytest.raises(KtirError):
+        run(text, torch.tensor(3.0), torch.zeros(()))
+
+
 def test_cores_that_store_one_element(scalar: str) -> None:
     text = scalar.replace("grid = [1]", "grid = [2]")
     args = torch.tensor(3.0), torch.zeros(())
@@ -343,6 +351,10 @@ def test_a_tile_of_a_tensor_is_loaded_and_never_stored_to(
     ]
     text = function("\n".join(body), "%in: index, %out: index")
     assert run(text, FOUR, torch.zeros(2)).tolist() == expected
+    # One element before the first, which must not be the last, and one behind the last.
+    for start in (-1, 3):
+        beyond = text.replace("%c1 = arith.constant 1 :", f"%c1 = arith.constant {start} :")
+        assert refused(beyond, FOUR, torch.zeros(2))[:2] == ("KT201", "ktdp.load")
     wrong = text.replace("ktdp.store %e, %y :", "ktdp.store %e, %u :")
     args = FOUR, torch.zeros(2)
     assert refused(wrong, *args) == ("KT216", "ktdp.store", "ktdp.store %e, %u : tensor<2xf32>, <2xindex>")

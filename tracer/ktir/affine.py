@@ -121,6 +121,8 @@ def set_box(points: AffineSet, symbols: tuple[int, ...] = ()) -> Box | None:
         constant = form.constant + sum(c * symbols[s] for s, c in form.symbols)
         if not form.dims:
             if not _holds(constraint.kind, constant):
+                if not points.num_dims:
+                    return None  # The box of no axes holds one point, this set none.
                 return Box((0,) * points.num_dims, (0,) * points.num_dims)
             continue
         ((axis, coefficient),) = form.dims

@@ -74,15 +74,19 @@ def check_box(view: View, lo: Sequence[int], shape: Sequence[int]) -> None:
             )
 
 
+def check_shape(shape: Sequence[int], points: np.ndarray, what: str = "tensor") -> None:
+    """Raise Fault KT201 unless every row of `points` is an index into this shape."""
+    bad = ((points < 0) | (points >= np.asarray(shape))).any(axis=1)
+    if bad.any():
+        where = tuple(int(v) for v in points[bad.argmax()])
+        raise Fault("KT201", f"outside the {what} of shape {list(shape)}", where)
+
+
 def check_points(view: View, points: np.ndarray) -> None:
     """Raise Fault unless every row of `points` lies in the view, its coordinate set and its buffer."""
     if not len(points):
         return
-    sizes = np.asarray(view.sizes)
-    bad = ((points < 0) | (points >= sizes)).any(axis=1)
-    if bad.any():
-        where = tuple(int(v) for v in points[bad.argmax()])
-        raise Fault("KT201", f"outside the view of shape {list(view.sizes)}", where)
+    check_shape(view.sizes, points, "view")
     allowed = np.ones(len(points), dtype=bool)
     if view.box is not None:
         lo, hi = np.asarray(view.box).T

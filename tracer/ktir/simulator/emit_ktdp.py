@@ -18,6 +18,7 @@ from tracer.ktir.affine import Box, format_expr, order_points, permutation, set_
 from tracer.ktir.simulator import distributed
 from tracer.ktir.simulator.access import (
     addresses_of,
+    check_shape,
     read_addresses,
     read_box,
     write_addresses,
@@ -248,6 +249,7 @@ def _general_loader(points: AffineSet, order: AffineMap, shape: tuple[int, ...])
         _fits(len(rows), shape)
         view = tile[0]
         if isinstance(view, Tensor):
+            check_shape(view.shape, rows)
             return view[tuple(torch.from_numpy(c.copy()) for c in rows.T)].reshape(shape)
         if isinstance(view, DistributedView):
             return distributed.read_points(session, view, rows).reshape(shape)
