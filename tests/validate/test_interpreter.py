@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -239,6 +240,20 @@ def test_a_kernel_that_does_not_end_is_a_typed_error_and_the_next_one_runs(sourc
         call(client, source, "endless", layouts, {}, {"N": 1 << 20}, timeout=2)
     layout = ((32,), (1,), single)
     assert call(client, source, "beyond", {"in_ptr0": layout, "out_ptr0": layout}, {"x0_size": 32}, {"N": 32})
+    client.stop()
+
+
+def test_an_interrupt_is_the_clients_business(source):
+    client = Interpreter()
+    layout = ((32,), (1,), single)
+    run = (source, "beyond", {"in_ptr0": layout, "out_ptr0": layout}, {"x0_size": 32}, {"N": 32})
+    call(client, *run)
+    worker = client._process
+    assert worker is not None
+    worker.send_signal(signal.SIGINT)
+    call(client, *run)
+    assert client._process is worker
+    assert worker.poll() is None
     client.stop()
 
 

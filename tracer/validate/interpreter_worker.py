@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -108,6 +109,8 @@ def main(argv: list[str]) -> int:
     if os.environ.get("TRITON_INTERPRET") != "1":
         print("TRITON_INTERPRET=1 is needed", file=sys.stderr)
         return 4
+    # Ctrl-C reaches the whole process group; the client ends its worker, and says what there is to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Casts of values that a where() drops, and -inf - -inf in masked lanes, are no news.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
     np.seterr(all="ignore")
