@@ -342,7 +342,9 @@ def simulate(
     mode: Annotated[Mode, typer.Option(help="`ktir_cpu` imitates the public simulator.")] = Mode.STRICT,
     max_steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Operations in loops that a core may execute.", show_default="a billion"),
+        typer.Option(
+            min=1, help="Operations in loops that a core may execute.", show_default="a hundred million"
+        ),
     ] = None,
     roofline: Annotated[
         Path | None, typer.Option(help="Write the roofline plot (SVG or PNG; needs matplotlib).")

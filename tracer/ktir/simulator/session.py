@@ -36,7 +36,7 @@ class Partial:
     taken: int = 0
 
 
-MAX_STEPS = 10**9
+MAX_STEPS = 10**8
 """Operations in loops that one core may execute; at this size a run takes minutes at least."""
 
 
