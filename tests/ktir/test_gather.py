@@ -216,3 +216,29 @@ def test_partitions_of_other_types(joined: Text) -> None:
     with pytest.raises(KtirError) as error:
         Module.parse(joined().replace("memref<4x8xf16>", "memref<4x8xf32>"))
     assert error.value.code == "KT102"
+
+
+def test_rows_by_an_index_that_the_function_stored(function: Text, view: Text, tile: Text) -> None:
+    """The accesses of a stored buffer are tracked, those by single elements as well as boxes."""
+    body = [
+        "%c0 = arith.constant 0 : index",
+        view("source", "a", "4x2", "f16"),
+        view("given", "g", "2", "i32"),
+        view("index", "i", "2", "i32"),
+        view("target", "o", "2x2", "f16"),
+        tile("gt", "given", "%c0", "2", "2xi32"),
+        tile("it", "index", "%c0", "2", "2xi32"),
+        tile("ot", "target", "%c0, %c0", "2x2", "2x2xf16"),
+        "%n = ktdp.load %gt : <2xindex> -> tensor<2xi32>\nktdp.store %n, %it : tensor<2xi32>, <2xindex>",
+        "%t = ktdp.construct_indirect_access_tile intermediate_variables(%p, %q) %source[ind(%index[%p]), (%q)] {"
+        "variables_space_order = affine_map<(d0, d1) -> (d0, d1)>, variables_space_set = affine_set<(d0, d1) : "
+        "(d0 >= 0, -d0 + 1 >= 0, d1 >= 0, -d1 + 1 >= 0)>} : memref<4x2xf16>, memref<2xi32> -> !ktdp.access_tile<2x2xindex>",
+        "%x = ktdp.load %t : <2x2xindex> -> tensor<2x2xf16>\nktdp.store %x, %ot : tensor<2x2xf16>, <2x2xindex>",
+    ]
+    text = function("\n".join(body), "%a: index, %g: index, %i: index, %o: index")
+    rows = torch.arange(8.0).half().reshape(4, 2)
+    given = torch.tensor([3, 1], dtype=torch.int32)
+    args = [rows, given, torch.zeros(2, dtype=torch.int32), torch.zeros(2, 2).half()]
+    index, out = Module.parse(text).function().run(args).outputs
+    assert index.tolist() == [3, 1]
+    assert torch.equal(out, rows[[3, 1]])

@@ -61,7 +61,7 @@ class ElementWindow:
 
     def put(self, held: Tensor, value: Tensor | int) -> None:
         """Set them; a number holds for all."""
-        held[self.indices] = value if isinstance(value, Tensor) else torch.tensor(value, dtype=held.dtype)
+        held[self.indices] = torch.as_tensor(value, dtype=held.dtype)
 
 
 class Apart:
