@@ -61,6 +61,18 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "argmax of a transpose": (torch.argmax, (floats(6, 10).t(),)),
     "argmax of NaN": (torch.argmax, (with_nan(6, 10, at=37).t(),)),
     "argmax of NaN in memory's order": (torch.argmax, (with_nan(6, 10, at=37),)),
+    "amax of NaN": (lambda x: x.amax(-1), (with_nan(6, 10, at=37),)),
+    "amin of NaN, in blocks": (lambda x: x.amin(0), (with_nan(7000, 3, at=4001),)),
+    "max of NaN": (lambda x: x.max(-1), (with_nan(6, 10, at=37),)),
+    "min of NaN": (lambda x: x.min(0), (with_nan(6, 10, at=37),)),
+    "max of all, NaN": (torch.max, (with_nan(6, 10, at=37).t(),)),
+    "extremes of NaN": (lambda x: torch.aminmax(x, dim=1), (with_nan(6, 10, at=37),)),
+    "softmax of NaN": (lambda x: F.softmax(x, -1), (with_nan(6, 10, at=37),)),
+    "logsumexp of NaN": (lambda x: x.logsumexp(-1), (with_nan(6, 10, at=37),)),
+    "cross entropy of NaN": (
+        lambda x, y: F.cross_entropy(x, y, reduction="none"),
+        (with_nan(6, 10, at=37), whole(6, high=10)),
+    ),
     "argmin of ties": (torch.argmin, (whole(6, 10, high=2).t(),)),
     "argmax of equal rows": (torch.argmax, (floats(1, 10).expand(6, 10),)),
     "places of a large window": (
@@ -176,4 +188,6 @@ def test_numeric(name: str, captured: Callable, tmp_path: Path):
             assert torch.equal(actual, wanted.to(actual.dtype))
             continue
         tolerance = TOLERANCE[actual.dtype]
-        torch.testing.assert_close(actual.double(), wanted.double(), rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(
+            actual.double(), wanted.double(), rtol=tolerance, atol=tolerance, equal_nan=True
+        )

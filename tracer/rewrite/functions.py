@@ -96,7 +96,9 @@ class Reduction:
     """Triton text of a reduction over `axis`, its identity, and the op that combines two partial results.
 
     `flat` reduces a whole tile to a scalar, where Triton can; `enter` and `leave` convert the reduced tile
-    and the result; `helper` names a function that the text calls.
+    and the result; `helper` names a function of `HELPERS` that the text calls.
+
+    `max` and `min` are NaN where one of their values is, `maxnum` and `minnum` pass it over.
     """
 
     text: str
@@ -108,17 +110,31 @@ class Reduction:
     helper: str = ""
 
 
+def _combined(helper: str, identity: float, combine: str) -> Reduction:
+    """A reduction that Triton has no word for."""
+    text, flat = (f"tl.reduce({{0}}, {axis}, {helper})" for axis in ("{axis}", "None"))
+    return Reduction(text, identity, combine, flat, helper=helper)
+
+
 REDUCTIONS: dict[str, Reduction] = {
     "sum": Reduction("tl.sum({0}, axis={axis})", 0, "add", flat="tl.sum({0})"),
-    "max": Reduction("tl.max({0}, axis={axis})", float("-inf"), "maximum", flat="tl.max({0})"),
-    "min": Reduction("tl.min({0}, axis={axis})", float("inf"), "minimum", flat="tl.min({0})"),
-    "prod": Reduction("tl.reduce({0}, {axis}, multiply)", 1, "mul", helper="multiply"),
+    "max": _combined("maximum", float("-inf"), "maximum"),
+    "min": _combined("minimum", float("inf"), "minimum"),
+    "maxnum": Reduction("tl.max({0}, axis={axis})", float("-inf"), "maximum", flat="tl.max({0})"),
+    "minnum": Reduction("tl.min({0}, axis={axis})", float("inf"), "minimum", flat="tl.min({0})"),
+    "prod": _combined("multiply", 1, "mul"),
     "any": Reduction(
         "tl.sum({0}, axis={axis})", 0, "or", flat="tl.sum({0})", enter="{0}.to(tl.int32)", leave="({0} > 0)"
     ),
     "argmax": Reduction("tl.argmax({0}, axis={axis})", float("-inf"), "", leave="{0}.to(tl.int64)"),
     "argmin": Reduction("tl.argmin({0}, axis={axis})", float("inf"), "", leave="{0}.to(tl.int64)"),
 }
+
+HELPERS: dict[str, tuple[str, ...]] = {
+    name: ("@triton.jit", f"def {name}(a, b):", f"    return {OPS[op].text.format('a', 'b')}", "", "")
+    for name, op in {"maximum": "maximum", "minimum": "minimum", "multiply": "mul"}.items()
+}
+"""Source lines of the functions that reductions call."""
 
 SCANS: dict[str, str] = {"add": "tl.cumsum({0}, axis={axis})", "mul": "tl.cumprod({0}, axis={axis})"}
 
@@ -128,8 +144,8 @@ REDUCE_CALLS: dict[str, str] = {
     "triton_helpers.min2": "min",
     "triton_helpers.prod": "prod",
     "triton_helpers.any": "any",
-    "tl.max": "max",
-    "tl.min": "min",
+    "tl.max": "maxnum",
+    "tl.min": "minnum",
 }
 ARG_REDUCE_CALLS: dict[str, tuple[str, str]] = {
     "triton_helpers.max_with_index": ("max", "argmax"),
@@ -137,6 +153,13 @@ ARG_REDUCE_CALLS: dict[str, tuple[str, str]] = {
 }
 # How an accumulator carried by Inductor's reduction loop combines, by the op that updates it.
 ACCUMULATE: dict[str, str] = {"add": "sum", "maximum": "max", "minimum": "min", "mul": "prod", "or": "any"}
+
+# Ops whose result is NaN where one of their arguments is.
+NAN_STRICT = frozenset({
+    "add", "sub", "mul", "div", "mod", "neg", "maximum", "minimum", "fma", "abs", "exp", "exp2", "log",
+    "log2", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos", "erf", "sigmoid", "floor", "ceil", "tanh", "log1p",
+    "expm1", "cast",
+})  # fmt: skip
 
 # Ops whose result is zero where any / all of their arguments are zero.
 ZERO_IF_ANY = frozenset({"mul", "and"})

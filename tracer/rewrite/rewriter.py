@@ -12,6 +12,7 @@ from tracer.rewrite.clamp import clamp_sums
 from tracer.rewrite.contract import axes_of, form_contractions
 from tracer.rewrite.emit import Tiles, cut_of, region_comment, region_lines
 from tracer.rewrite.extents import name_extents
+from tracer.rewrite.functions import HELPERS
 from tracer.rewrite.ir import Kernel
 from tracer.rewrite.kernel import Plan, SpyreKernel
 from tracer.rewrite.layout import define
@@ -22,8 +23,6 @@ from tracer.rewrite.simplify import check_aliases, simplify
 from tracer.rewrite.split import split
 from tracer.rewrite.types import from_torch
 from tracer.target import SPYRE, SpyreTarget
-
-HELPERS = {"multiply": ["@triton.jit", "def multiply(a, b):", "    return a * b", "", ""]}
 
 
 def rewrite(

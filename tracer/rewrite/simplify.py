@@ -14,6 +14,7 @@ import sympy
 from tracer.rewrite.errors import AliasedAccess
 from tracer.rewrite.fold import cast_constant
 from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement, Store
+from tracer.rewrite.nan import lose_nan
 
 # Every value of the key is a value of each listed dtype, so widening and narrowing back is the identity.
 WIDENS: dict[str, tuple[str, ...]] = {
@@ -48,14 +49,15 @@ def check_aliases(kernel: Kernel, buffers: dict[str, str]) -> None:
 
 
 def simplify(kernel: Kernel, memory: dict[str, str]) -> Kernel:
-    """Cast chains shortened, repeated work shared, stored values forwarded, dead statements dropped.
+    """Cast chains shortened, repeated work shared, stored values forwarded, dead statements dropped,
+    extremes in the kind that Triton has a word for.
 
     `memory` maps each pointer parameter to the Triton dtype of its elements. Raises AliasedAccess.
     """
     body = _forward_stores(kernel)
     body = _explicit_store_casts(body, memory)
     body = _drop_units(_shorten_casts(body))
-    body = drop_dead(_share_loads(body))
+    body = lose_nan(drop_dead(_share_loads(body)))
     return kernel.with_body(tuple(_restore_names(body)))
 
 

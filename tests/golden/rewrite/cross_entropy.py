@@ -14,6 +14,11 @@ import triton.language as tl
 #   R0_BLOCK: constexpr = 64
 #   CORES: constexpr = 4
 @triton.jit
+def maximum(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
 def triton_per_fused__log_softmax_0(
     in_ptr0, out_ptr0, out_ptr2,
     x0_size, r0_size,
@@ -34,7 +39,7 @@ def triton_per_fused__log_softmax_0(
     for x0 in tl.range(tl.program_id(0), x0_size, CORES):
         r0_mask = tl.arange(0, R0_BLOCK) < r0_size
         tmp0 = in0.load([x0, 0])
-        tmp4 = tl.max(tl.where(r0_mask[None, :], tmp0, float("-inf")))
+        tmp4 = tl.reduce(tl.where(r0_mask[None, :], tmp0, float("-inf")), None, maximum)
         tmp5 = tmp0 - tmp4
         tmp6 = tl.exp(tmp5)
         tmp10 = tl.sum(tl.where(r0_mask[None, :], tmp6, 0.0))

@@ -67,8 +67,9 @@ def _squares_deviation(tiles: Tiles, operand: Operand) -> bool:
 def reduce_text(tiles: Tiles, reduction: Reduce) -> str:
     """A reduction of the tile at hand over all reduced axes, in the reduction's dtype."""
     text = _reduced(tiles, reduction)
-    # Triton widens what has less than 32 bits before it reduces it.
+    # Triton's own reductions widen what has less than 32 bits before they reduce it.
     widened = BYTES[reduction.dtype] < BYTES["int32"] and reduction.dtype != "int1"
+    widened = widened and not REDUCTIONS[reduction.kind].helper
     return f"{text}.to(tl.{reduction.dtype})" if widened else text
 
 
