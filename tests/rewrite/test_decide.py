@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.decide import decide
@@ -38,6 +39,37 @@ TRUE, FALSE = Const(1.0, "float32"), Const(2.0, "float32")
 )  # fmt: skip
 def test_comparisons(op: str, limit: int, value: Operand):
     assert decided(op, limit) == value
+
+
+@pytest.mark.parametrize(
+    ("op", "offset", "value"),
+    [
+        ("lt", 3, TRUE),
+        ("lt", 0, FALSE),
+        ("le", 0, TRUE),
+        ("gt", 0, FALSE),
+        ("ge", -1, TRUE),
+        ("ge", 1, FALSE),
+    ],
+)
+def test_indices_at_a_constant_distance(op: str, offset: int, value: Operand):
+    assert two(op, 3 * x0, 3 * x0 + offset) == value
+
+
+def test_indices_at_a_varying_distance_stay():
+    assert two("lt", 3 * x0, 4 * x0 + 1) == "tmp3"
+
+
+def two(op: str, left: sympy.Expr, right: sympy.Expr) -> Operand:
+    """What `where(left op right, 1.0, 2.0)` is stored as."""
+    body = (
+        Index("tmp0", left, "int32"),
+        Index("tmp1", right, "int32"),
+        Compute("tmp2", op, ("tmp0", "tmp1"), "int1"),
+        Compute("tmp3", "where", ("tmp2", Const(1.0, "float32"), Const(2.0, "float32")), "float32"),
+        Store("out_ptr0", x0, "tmp3"),
+    )
+    return decide(Kernel("kernel", (), (), body), (X0,)).body[-1].value
 
 
 def test_an_unsigned_value_is_not_negative():

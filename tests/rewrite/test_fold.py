@@ -17,6 +17,7 @@ TRUE, FALSE = Const(True, "int1"), Const(False, "int1")
         ("lt", (ONE, TWO), TRUE),
         ("and", (TRUE, FALSE), FALSE),
         ("minimum", (ONE, TWO), Const(1, "int64")),
+        ("add", (Const(1.0, "float32"), Const(2.0, "float32")), Const(3.0, "float32")),
         ("signbit", (Const(-0.0, "float32"),), TRUE),
         ("where", (TRUE, "tmp0", "tmp1"), "tmp0"),
         ("where", (FALSE, "tmp0", HALF), HALF),
@@ -31,6 +32,10 @@ def test_folded(op: str, args: tuple[object, ...], expected: object):
     [
         ("add", (HALF, HALF)),  # float rounding is the dtype's, not Python's
         ("add", (ONE, "tmp0")),
+        ("add", (Const(2.0**24, "float32"), Const(1.0, "float32"))),
+        ("add", (Const(1.0, "float16"), Const(2.0, "float16"))),
+        ("mul", (Const(2.0, "float32"), TWO)),
+        ("minimum", (Const(float("nan"), "float32"), Const(1.0, "float32"))),
         ("floordiv", (Const(-7, "int32"), TWO)),  # Triton truncates, Python floors
         ("where", ("tmp0", ONE, TWO)),
     ],

@@ -6,8 +6,8 @@ import pytest
 import sympy
 
 from tracer.rewrite.axes import Axis
-from tracer.rewrite.guards import Interval, guards
-from tracer.rewrite.ir import Compute, Const, Index, Kernel, Load, Statement
+from tracer.rewrite.guards import Interval, guards, value_bounds
+from tracer.rewrite.ir import Compute, Const, FloorDiv, Index, Kernel, Load, Statement
 
 X0, X1 = Axis("x0", 20, False), Axis("x1", 10, False)
 x0, x1 = X0.symbol, X1.symbol
@@ -73,3 +73,27 @@ def test_a_mask_from_memory_restricts_nothing():
 
 def test_a_comparison_that_always_holds_restricts_nothing():
     assert found(compare("lt", x0, 20)) == {}
+
+
+START = Index("start", FloorDiv(5 * x0, 2), "int32")
+END = Index("end", FloorDiv(5 * x0 + 7, 2), "int32")  # at most 51
+
+
+@pytest.mark.parametrize(
+    ("op", "offset", "bounds"),
+    [("lt", 3, (0, 47)), ("le", 3, (0, 47)), ("lt", 9, (0, 41)), ("gt", -9, (13, 47)), ("ge", -9, (12, 47))],
+)
+def test_values_that_the_mask_compares(op: str, offset: int, bounds: tuple[int, int]):
+    left = Index("left", START.index + offset, "int32")
+    body = (START, END, left, Compute("tmp1", op, ("left", "end"), "int1"))
+    assert value_bounds(Kernel("kernel", (), (), body), (X0, X1), "tmp1")["start"] == bounds
+
+
+def test_a_loaded_value_needs_both_sides():
+    load = Load("place", "in_ptr0", x0, "int64")
+    low = Compute("tmp1", "ge", ("place", Const(0, "int64")), "int1")
+    high = Compute("tmp2", "lt", ("place", Const(7, "int64")), "int1")
+    both = Compute("tmp3", "and", ("tmp1", "tmp2"), "int1")
+    kernel = Kernel("kernel", (), (), (load, low, high, both))
+    assert value_bounds(kernel, (X0,), "tmp3") == {"place": (0, 6)}
+    assert value_bounds(kernel, (X0,), "tmp2") == {}

@@ -9,8 +9,8 @@ import sympy
 
 from tracer.rewrite.axes import Axis
 from tracer.rewrite.errors import OutsideBuffer, RankTooHigh, UnsupportedSyntax
-from tracer.rewrite.guards import Interval, guards
-from tracer.rewrite.intervals import Intervals
+from tracer.rewrite.guards import Interval, guards, value_bounds
+from tracer.rewrite.intervals import Bounds, Intervals
 from tracer.rewrite.ir import Kernel, Load, Store
 from tracer.rewrite.types import BYTES, memory_dtype
 
@@ -125,18 +125,14 @@ def accesses_of(
     Raises OutsideBuffer or RankTooHigh.
     """
     intervals = Intervals.of(kernel, axes)
-    return tuple(
-        _access(
-            statement,
-            axes,
-            memory[statement.param],
-            numel[statement.param],
-            intervals,
-            guards(kernel, axes, statement.mask if isinstance(statement, Load) else None),
-        )
-        for statement in kernel.body
-        if isinstance(statement, Load | Store)
-    )
+    found = []
+    for statement in kernel.body:
+        if isinstance(statement, Load | Store):
+            mask = statement.mask if isinstance(statement, Load) else None
+            limits, bounds = guards(kernel, axes, mask), value_bounds(kernel, axes, mask)
+            dtype, elements = memory[statement.param], numel[statement.param]
+            found.append(_access(statement, axes, dtype, elements, intervals, limits, bounds))
+    return tuple(found)
 
 
 def forced_single(
@@ -160,6 +156,7 @@ def _access(
     numel: int,
     intervals: Intervals,
     limits: dict[Axis, Interval],
+    bounds: dict[str, Bounds],
 ) -> Access:
     by_symbol = {axis.symbol: axis for axis in axes}
     constant, terms = statement.index.as_coeff_Add()
@@ -174,7 +171,7 @@ def _access(
             raise UnsupportedSyntax(what=f"the index term `{term}`", line=statement.line)
         stride, axis = int(coefficient), by_symbol.get(symbol)
         if axis is None:
-            low, high = intervals.operand(symbol.name) or (0, -1)
+            low, high = bounds.get(symbol.name) or intervals.operand(symbol.name) or (0, -1)
             below[symbol.name] = min(low, 0)
             offset += stride * below[symbol.name]
             dims.append(Dim(stride, value=symbol.name, extent=high + 1))

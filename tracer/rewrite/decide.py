@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracer.rewrite.axes import Axis
-from tracer.rewrite.fold import cast_constant
+from tracer.rewrite.fold import cast_constant, fold
+from tracer.rewrite.guards import index_of
 from tracer.rewrite.intervals import Intervals
 from tracer.rewrite.ir import Compute, Const, Kernel, Load, Operand, Statement
 from tracer.rewrite.simplify import substitute
@@ -44,20 +45,32 @@ def _value(statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, 
             if isinstance(constant, Const) and constant.dtype == "int1":
                 return constant if bool(constant.value) is absorbing else other
         return None
-    if statement.op == "where" and isinstance(statement.args[0], Const):
-        return statement.args[1] if statement.args[0].value else statement.args[2]
     if statement.op == "cast" and isinstance(constant := statement.args[0], Const):
         return cast_constant(constant, statement.dtype)
-    if statement.op in ("lt", "le", "gt", "ge") and isinstance(limit := statement.args[1], Const):
-        bounds = Intervals(axes, defined).operand(statement.args[0])
-        if bounds is not None:
-            low, high = bounds
-            holds = {
-                "lt": (high < limit.value, low >= limit.value),
-                "le": (high <= limit.value, low > limit.value),
-                "gt": (low > limit.value, high <= limit.value),
-                "ge": (low >= limit.value, high < limit.value),
-            }[statement.op]
-            if any(holds):
-                return Const(holds[0], "int1")
+    if (literal := fold(statement.op, statement.args)) is not None:
+        return literal
+    if statement.op in ("lt", "le", "gt", "ge"):
+        return _comparison(statement, defined, axes)
     return None
+
+
+def _comparison(statement: Compute, defined: dict[str, Statement], axes: tuple[Axis, ...]) -> Const | None:
+    """A value against a literal, or two indices that differ by a constant: `3 * x + 1 < 3 * x + 3`."""
+    left, right = statement.args
+    bounds, limit = Intervals(axes, defined).operand(left), 0.0
+    if isinstance(right, Const):
+        limit = right.value
+    else:
+        indices = index_of(left, defined), index_of(right, defined)
+        distance = indices[0].index - indices[1].index if indices[0] and indices[1] else None
+        bounds = (int(distance), int(distance)) if distance is not None and distance.is_Integer else None
+    if bounds is None:
+        return None
+    low, high = bounds
+    holds, fails = {
+        "lt": (high < limit, low >= limit),
+        "le": (high <= limit, low > limit),
+        "gt": (low > limit, high <= limit),
+        "ge": (low >= limit, high < limit),
+    }[statement.op]
+    return Const(holds, "int1") if holds or fails else None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sympy
 
 from tracer.rewrite.axes import Axis
+from tracer.rewrite.intervals import Bounds, Intervals
 from tracer.rewrite.ir import Compute, Const, Index, Kernel, Operand, Statement
 
 # What `index op limit` says once the two sides are exchanged.
@@ -88,6 +89,52 @@ def comparison(
     if op == "eq":
         return axis, Interval(above["ge"], below["le"])
     return axis, Interval(above.get(op, 0), below.get(op, axis.extent))
+
+
+def value_bounds(kernel: Kernel, axes: tuple[Axis, ...], mask: str | None) -> dict[str, Bounds]:
+    """Bounds outside of which `mask` is surely false, of the integer values that it compares.
+
+    `start + 1 < end` says that `start` is below the greatest `end` but one. A value is absent where the mask
+    leaves it open on one side.
+    """
+    intervals = Intervals.of(kernel, axes)
+    lows: dict[str, int] = {}
+    highs: dict[str, int] = {}
+    for statement in conjuncts(mask, intervals.defined):
+        if statement.op not in _MIRROR:
+            continue
+        left, right = statement.args
+        for operand, op, other in ((left, statement.op, right), (right, _MIRROR[statement.op], left)):
+            if (limit := intervals.operand(other)) is None:
+                continue
+            for name, offset in _offsets(operand, kernel, intervals.defined):
+                if op in ("ge", "gt", "eq"):
+                    least = limit[0] - offset + (op == "gt")
+                    lows[name] = max(lows.get(name, least), least)
+                if op in ("le", "lt", "eq"):
+                    most = limit[1] - offset - (op == "lt")
+                    highs[name] = min(highs.get(name, most), most)
+    found: dict[str, Bounds] = {}
+    for name in sorted({*lows, *highs}):
+        low, high = intervals.operand(name) or (None, None)
+        low = max((end for end in (low, lows.get(name)) if end is not None), default=None)
+        high = min((end for end in (high, highs.get(name)) if end is not None), default=None)
+        if low is not None and high is not None:
+            found[name] = low, max(low, high)
+    return found
+
+
+def _offsets(operand: Operand, kernel: Kernel, defined: Mapping[str, Statement]) -> Iterator[tuple[str, int]]:
+    """Every value that an operand is but for a constant, with that constant."""
+    name: Operand | None = operand
+    while isinstance(name, str):
+        yield name, 0
+        statement = defined.get(name)
+        name = statement.args[0] if isinstance(statement, Compute) and statement.op == "cast" else None
+    if (compared := index_of(operand, defined)) is not None:
+        for value in kernel.body:
+            if isinstance(value, Index) and (compared.index - value.index).is_Integer:
+                yield value.name, int(compared.index - value.index)
 
 
 def index_of(operand: Operand, defined: Mapping[str, Statement]) -> Index | None:
