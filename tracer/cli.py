@@ -125,6 +125,8 @@ def harvest(
         return
     if not model:
         raise UsageError("option --model is missing; it says what to harvest", context)
+    if only is not None and not only.strip():
+        raise typer.BadParameter("it names none", context, param_hint="--only")
     wanted = None
     if phases is not None:
         wanted = tuple(dict.fromkeys(phase.strip() for phase in phases.split(",") if phase.strip()))
@@ -205,10 +207,18 @@ def _worst(codes: list[int]) -> int:
 def _refuse(error: HarvestError) -> int:
     if _debug():
         traceback.print_exc()
-    typer.echo(str(error), err=True)
+    typer.echo(_sentence(error), err=True)
     if error.code.startswith("KT"):
         return Exit.FAILED
     return Exit.USAGE if error.code.startswith(USAGE_CODES) else Exit.NOTHING
+
+
+def _sentence(error: HarvestError) -> str:
+    """What a refusal says, on one line and without control characters of what it quotes."""
+    said = str(error)
+    if error.code.startswith("KT"):  # These show a line of a file below the sentence.
+        return said
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
 
 
 def _usage(error: Exception) -> HarvestError:
@@ -397,6 +407,7 @@ def validate(
     has no other problem size, and so may the public simulator; what failed, or must not be skipped, makes
     the exit code 1.
     """
+    from tracer import workers
     from tracer.evidence_run import Evidence, validate_tree
 
     def show_evidence(evidence: Evidence, done: int, total: int) -> None:
@@ -406,7 +417,8 @@ def validate(
             skips = "".join(f" ({skip})" for skip in evidence.skipped)
             typer.echo(f"{done} of {total}: {evidence.model}/{evidence.op}{skips}", err=True)
 
-    found = validate_tree(out, pattern, full_size=full_size, on_evidence=show_evidence)
+    with workers.interruptible():
+        found = validate_tree(out, pattern, full_size=full_size, on_evidence=show_evidence)
     if as_json:
         typer.echo(json.dumps([{"model": e.model, "op": e.op, "tiers": e.tiers} for e in found]))
     raise typer.Exit(Exit.FAILED if any(evidence.failed for evidence in found) else Exit.OK)

@@ -175,6 +175,7 @@ class _Run:
         self.model = config.safe_name
         self.root = options.out / self.model
         self.entries: dict[str, Entry] = {}
+        self.failures = traced.failures
         failures = {
             str(failure.fields["phase"]): {"code": failure.code, "reason": failure.reason}
             for failure in traced.failures
@@ -192,13 +193,16 @@ class _Run:
             ),
             stopped=tuple(str(failure) for failure in traced.failures),
         )
-        self.tool = digest(" ".join([tool_digest(), *(f"{name}={_version(name)}" for name in PINNED)]))
+        self.tool = tool()
 
     def harvest(self, ops: Sequence[RecordedOp], journal: Journal) -> None:
         """All ops, then the registry; the registry too when the run is interrupted."""
         names = self._names(ops)
         chosen = [op for op in ops if self._wanted(names[op.call.identity])]
         if ops and not chosen:
+            if self.failures:
+                # The pattern may well be right, and the op come after the end of the phase.
+                raise self.failures[0]
             raise _unmatched(self.model, str(self.options.only), names.values())
         try:
             self._settle_without_kernel(chosen, names)
@@ -378,9 +382,20 @@ class _Run:
                 OpResult(name, "refused", error.code, error.reason, message=str(error))
             )
 
+    def _join(self, now: Mapping[str, Entry]) -> None:
+        """Take over what another command has entered since this one began: evidence, and ops that it made."""
+        for name, entry in now.items():
+            mine = self.entries.get(name)
+            if mine is not None and mine.files:
+                self.entries[name] = replace(mine, tiers=entry.tiers)
+            elif mine is None and name not in self.before:
+                self.entries[name] = entry
+
     def _write_registry(self) -> None:
         with manifest.locked(self.options.out):
             registry = manifest.read(self.options.out)
+            if self.model in registry:
+                self._join(registry[self.model].ops)
             registry[self.model] = self.report.entry
             manifest.write(self.options.out, registry)
 
@@ -400,6 +415,11 @@ def _unmatched(model: str, pattern: str, names: Iterable[str]) -> HarvestError:
     if not near:
         near = f"it calls {', '.join(sorted(by_end))}"
     return UnmatchedPattern(model=model, pattern=pattern, near=near)
+
+
+def tool() -> str:
+    """Digest of the tool and of everything pinned: what a run that is taken up again must agree in."""
+    return digest(" ".join([tool_digest(), *(f"{name}={_version(name)}" for name in PINNED)]))
 
 
 def _version(name: str) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import util
+from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import TypeVar
 
@@ -22,6 +24,9 @@ Result = TypeVar("Result")
 
 _AGAIN = 5.0
 """Seconds after which a limit that was reached is raised again."""
+
+_GRACE = 5.0
+"""Seconds in which a worker may leave by itself."""
 
 
 def run(
@@ -46,9 +51,10 @@ def run(
     while pending:
         done = 0
         with _pool(workers) as pool:
-            # One future a task: a chunk would be lost whole if its process died.
-            futures: list[Future[Result]] = [pool.submit(function, task) for task in pending]
             try:
+                # One future a task: a chunk would be lost whole if its process died.
+                with uninterrupted(), _start_deaf():
+                    futures: list[Future[Result]] = [pool.submit(function, task) for task in pending]
                 for future in futures:
                     yield future.result()
                     done += 1
@@ -59,8 +65,7 @@ def run(
                     done += 1
             except BaseException:
                 # What is half done is lost in any case, and a person who interrupts does not want to wait.
-                for process in multiprocessing.active_children():
-                    process.terminate()
+                _end(multiprocessing.active_children())
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
         broken, pending = done < len(pending), pending[done:]
@@ -76,16 +81,46 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
+@contextmanager
+def _start_deaf() -> Iterator[None]:
+    """Let processes that the body starts hold Ctrl-C back until `_start`, not end with a traceback."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start(parent: int) -> None:
     # Ctrl-C is for the parent, which ends its workers; a worker whose parent was killed ends itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGTERM, lambda number, frame: _leave())
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
-        os._exit(1)
+        _leave()
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _leave() -> None:
+    # Raising SystemExit would not do: the pool makes it the result of the task. Nor would ending at once:
+    # what libraries made (the progress bars below torch.fx make a semaphore) would outlive the process, and
+    # the standard library's tracker would complain of it on stderr.
+    util._exit_function()  # type: ignore[attr-defined]
+    os._exit(1)
+
+
+def _end(processes: Sequence[BaseProcess]) -> None:
+    """Let the processes leave; one that stays in foreign code is killed."""
+    for process in processes:
+        process.terminate()
+    end = time.monotonic() + _GRACE
+    for process in processes:
+        process.join(max(0.0, end - time.monotonic()))
+        process.kill()
 
 
 _received: list[int] = []
@@ -158,7 +193,8 @@ def time_limit(seconds: float, error: Exception) -> Iterator[None]:
         raise error
 
     before = signal.signal(signal.SIGALRM, alarm)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
+    # An infinite number is one that the system's clock does not take.
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, threading.TIMEOUT_MAX), _AGAIN)
     try:
         yield
     finally:

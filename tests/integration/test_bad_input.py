@@ -60,6 +60,20 @@ def test_a_config_that_no_model_can_be_built_from(harvest, tiny):
     assert len(outcome.err.splitlines()) == 1
 
 
+def test_a_phase_that_stops_before_the_op_is_the_reason(harvest, tiny):
+    configure(tiny, num_key_value_heads=3)
+    outcome = harvest("--model", tiny, "--only", "silu", "--quiet", "--out", "h")
+    assert outcome.code == 5
+    assert outcome.err.startswith("HV106 `tiny-llama` could not be run on fake tensors in phase prefill: ")
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_what_a_sentence_quotes_stays_on_its_line(harvest):
+    outcome = harvest("--model", "no\nsuch\x1b[31m", "--quiet", "--out", "h")
+    refuse(outcome, "HV101")
+    assert "`no\\nsuch\\x1b[31m`" in outcome.err
+
+
 def test_a_malformed_registry(harvest, tiny, tmp_path):
     (tmp_path / "h").mkdir()
     (tmp_path / "h" / "kernels.json").write_text("{")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -148,3 +149,43 @@ tracer.cli.main([])
     command = [sys.executable, "-m", "interrupted"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (2, "interrupted; run the same command again to go on.\n")
+
+
+def interrupt(arguments, ready):
+    """Exit code and stderr of a command whose process group is interrupted once `ready(its process id)`."""
+    run = subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while not ready(run.pid) and time.monotonic() < end:
+        time.sleep(0.01)
+    os.killpg(run.pid, signal.SIGINT)
+    # Only when the last process is gone that writes to it, the tracker of semaphores too, does stderr end.
+    _, errors = run.communicate(timeout=60)
+    return run.returncode, errors
+
+
+SAID = "interrupted; run the same command again to go on.\n"
+
+
+def test_workers_take_their_semaphores_along(tmp_path):
+    def ready(process):
+        return len(list(tmp_path.iterdir())) == 2
+
+    assert interrupt([Path(__file__).with_name("worker_tasks.py"), tmp_path], ready) == (2, SAID)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.2])
+def test_workers_that_are_starting_say_nothing(tmp_path, seconds):
+    def ready(process):
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        if not any(b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children):
+            return False
+        time.sleep(seconds)
+        return True
+
+    assert interrupt([Path(__file__).with_name("worker_tasks.py"), tmp_path], ready) == (2, SAID)

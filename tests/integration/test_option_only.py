@@ -35,3 +35,11 @@ def test_the_other_ops_of_the_registry_stay(harvest, registry, tiny, tmp_path, t
     assert before.items() < after.items()
     names = registry(tmp_path / "h")["tiny-llama"]["ops"]
     assert {"torch.nn.functional.silu.1", "torch.neg.1"} <= set(names)
+
+
+@pytest.mark.parametrize("pattern", ["", " "])
+def test_an_empty_pattern_is_no_pattern(harvest, tiny, pattern, tmp_path):
+    outcome = harvest("--model", tiny, "--only", pattern, "--out", "h")
+    assert (outcome.code, outcome.out) == (4, "")
+    assert outcome.err == "HV904 Invalid value for --only: it names none. Try: `harvest --help`.\n"
+    assert not (tmp_path / "h").exists()

@@ -107,3 +107,23 @@ def test_oracles_of_a_whole_model_run(whole):
             shape, _, dtype = module.BUFFERS[name]
             assert (tuple(output.shape), output.dtype) == (shape, dtype), path
             assert not output.is_floating_point() or output.isfinite().any(), path
+
+
+def test_two_harvests_at_a_time_keep_what_the_other_made(harvest, tiny, tmp_path, registry, monkeypatch):
+    import tracer.pipeline
+    from tracer.pipeline import Options, harvest_model
+
+    original = tracer.pipeline.harvest_op
+
+    def another_meanwhile(task):
+        with monkeypatch.context() as patch:
+            patch.setattr(tracer.pipeline, "harvest_op", original)
+            harvest_model(str(tiny), Options(out=tmp_path / "h", only="silu.2", offline=True))
+        return original(task)
+
+    monkeypatch.setattr(tracer.pipeline, "harvest_op", another_meanwhile)
+    assert harvest("--model", tiny, "--only", "silu.1", "--out", "h").code == 0
+    assert list(registry(tmp_path / "h")["tiny-llama"]["ops"]) == [
+        "torch.nn.functional.silu.1",
+        "torch.nn.functional.silu.2",
+    ]

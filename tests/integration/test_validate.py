@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 
 import tracer.validate
-from tracer.evidence_run import Evidence, merge
+from tracer.emit import manifest
+from tracer.evidence_run import Evidence, merge, validate_tree
 from tracer.validate.evidence import pieces
 
 PASS = {"status": "pass", "digest": "d"}
@@ -118,6 +123,122 @@ def test_an_interruption_keeps_what_was_taken(harvest, harvested, registry, monk
     monkeypatch.setattr(tracer.validate, "validate_folder", taken, raising=False)
     assert harvest("validate", "--out", "h").code == 2
     assert "tiers" in registry(harvested)["tiny-llama"]["ops"]["torch.nn.functional.silu.1"]
+
+
+KILLED_IN_THE_SECOND = """
+import os, sys
+import tracer.validate
+from tracer import cli
+
+def taken(path, full_size):
+    if path.name.startswith("torch.nn.functional.silu.2"):
+        os.kill(os.getpid(), 9)
+    return PASSED
+
+PASSED = type("Passed", (), {"to_json": lambda self: {"T1": {"status": "pass", "digest": "d"}}})()
+tracer.validate.validate_folder = taken
+cli.main(["validate", "--out", "h"])
+"""
+
+
+@pytest.fixture
+def killed(harvested):
+    """The output of a validation that was killed in the second of two folders."""
+    command = [sys.executable, "-c", KILLED_IN_THE_SECOND]
+    ended = subprocess.run(command, cwd=harvested.parent, capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    return harvested
+
+
+def watch(monkeypatch, tiers):
+    seen = []
+
+    def taken(path, full_size):
+        seen.append(path.name)
+        return Taken(tiers)
+
+    monkeypatch.setattr(tracer.validate, "validate_folder", taken, raising=False)
+    return seen
+
+
+FIRST, SECOND = (f"torch.nn.functional.silu.{n}_spyre" for n in (1, 2))
+
+
+def test_a_killed_validation_keeps_what_was_taken_and_goes_on(
+    harvest, killed, registry, monkeypatch, tmp_path
+):
+    ops = registry(killed)["tiny-llama"]["ops"]
+    assert [op.get("tiers") for op in ops.values()] == [{"T1": PASS}, None]
+    seen = watch(monkeypatch, {"T1": PASS})
+    assert harvest("validate", "--out", "h").err.startswith(f"1 of 2: tiny-llama/{FIRST[:-6]}\n2 of 2: ")
+    assert seen == [SECOND]
+    whole = (killed / "kernels.json").read_bytes()
+    # A run that came to its end is no unfinished one, and finds the same.
+    harvest("validate", "--out", "h")
+    assert seen == [SECOND, FIRST, SECOND]
+    assert (killed / "kernels.json").read_bytes() == whole
+
+
+def test_evidence_of_a_killed_validation_is_taken_again_on_another_folder(harvest, killed, monkeypatch):
+    seen = watch(monkeypatch, {"T1": PASS})
+    source = killed / "tiny-llama" / FIRST / "triton_kernel.py"
+    source.write_text(source.read_text() + "\n")
+    harvest("validate", "--out", "h")
+    assert seen == [FIRST, SECOND]
+
+
+def test_what_failed_before_an_interruption_is_taken_again(harvest, harvested, monkeypatch):
+    def fails_then_stops(path, full_size):
+        if path.name == SECOND:
+            raise KeyboardInterrupt
+        return Taken({"T1": FAIL})
+
+    monkeypatch.setattr(tracer.validate, "validate_folder", fails_then_stops, raising=False)
+    assert harvest("validate", "--out", "h").code == 2
+    seen = watch(monkeypatch, {"T1": PASS})
+    assert harvest("validate", "--out", "h").code == 0
+    assert seen == [FIRST, SECOND]
+
+
+def test_what_another_command_enters_meanwhile_stays(harvest, harvested, registry, monkeypatch):
+    def signed_meanwhile(path, full_size):
+        entries = manifest.read(harvested)
+        model = entries["tiny-llama"]
+        ops = {name: replace(entry, tiers={**entry.tiers, "T3": SIGNED}) for name, entry in model.ops.items()}
+        manifest.write(harvested, {"tiny-llama": replace(model, ops=ops)})
+        return Taken({"T1": PASS})
+
+    monkeypatch.setattr(tracer.validate, "validate_folder", signed_meanwhile, raising=False)
+    assert harvest("validate", "--out", "h").code == 0
+    ops = registry(harvested)["tiny-llama"]["ops"]
+    assert [op["tiers"] for op in ops.values()] == [{"T1": PASS, "T3": SIGNED}] * 2
+
+
+def test_an_op_that_is_gone_meanwhile_gets_no_evidence(harvest, harvested, monkeypatch):
+    def gone_meanwhile(path, full_size):
+        manifest.write(harvested, {})
+        return Taken({"T1": PASS})
+
+    monkeypatch.setattr(tracer.validate, "validate_folder", gone_meanwhile, raising=False)
+    assert harvest("validate", "silu.1", "--out", "h").code == 0
+    assert manifest.read(harvested) == {}
+
+
+def test_evidence_that_is_entered_during_a_harvest_stays(harvest, harvested, registry, tiny, monkeypatch):
+    import tracer.pipeline
+
+    original = tracer.pipeline.harvest_op
+
+    def validated_meanwhile(task):
+        with monkeypatch.context() as patch:
+            patch.setattr(tracer.validate, "validate_folder", lambda p, full_size: Taken({"T1": PASS}))
+            validate_tree(harvested, task.name)
+        return original(task)
+
+    monkeypatch.setattr(tracer.pipeline, "harvest_op", validated_meanwhile)
+    assert harvest("--model", tiny, "--only", "silu", "--out", "h", "--force").code == 0
+    ops = registry(harvested)["tiny-llama"]["ops"]
+    assert [op["tiers"] for op in ops.values()] == [{"T1": PASS}] * 2
 
 
 def test_nothing_to_validate_is_one_sentence(harvest, harvested, tree, tmp_path):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import signal
 import threading
 import time
@@ -40,6 +41,12 @@ def test_a_task_in_time_does_not_raise():
     with workers.time_limit(0.1, TimeoutError()):
         pass
     time.sleep(0.15)
+
+
+@pytest.mark.parametrize("seconds", [1e30, math.inf])
+def test_seconds_beyond_the_clock_are_a_limit_that_is_not_reached(seconds):
+    with workers.time_limit(seconds, TimeoutError()):
+        time.sleep(0.01)
 
 
 def test_zero_seconds_are_no_limit():

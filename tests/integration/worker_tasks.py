@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 import time
+from pathlib import Path
+
+from tracer import cli, workers
 
 
 def square(value: int) -> int:
@@ -23,3 +28,23 @@ def sleeps_from_one_on(value: int) -> int:
 
 def lost(value: int) -> int:
     return -value
+
+
+def holds_a_semaphore(marks: str) -> str:
+    """Make a semaphore, as progress bars do, say so, and work on."""
+    lock = multiprocessing.RLock()
+    with lock:
+        Path(marks, str(os.getpid())).touch()
+        time.sleep(60)
+    return marks
+
+
+def work_on(**options: object) -> int:
+    """What a command with two processes does; the rest of the command line is the folder of their marks."""
+    with workers.interruptible():
+        return len(list(workers.run(holds_a_semaphore, sys.argv[1:] * 2, 2, lost=str)))
+
+
+if __name__ == "__main__":
+    cli.app = work_on  # type: ignore[assignment]
+    cli.main([])
