@@ -83,6 +83,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "windows of one width": (lambda x: F.adaptive_avg_pool2d(x, (2, 3)), (floats(1, 6, 10),)),
     "windows of two widths": (lambda x: F.adaptive_max_pool2d(x, (7, 7)), (floats(2, 7, 13),)),
     "windows smaller than one": (lambda x: F.adaptive_avg_pool2d(x, (6, 9)), (floats(2, 4, 6),)),
+    "sort along rows": (torch.msort, (floats(6, 10),)),
     "argmin": (lambda x: x.argmin(1, keepdim=True), (floats(4, 33, 5),)),
     "amax uint8": (lambda x: x.amax(-1), (whole(4, 33, dtype=torch.uint8),)),
     "all": (lambda x: x.all(-1), (flags(40, 2),)),

@@ -79,3 +79,9 @@ def test_a_maximum_with_minus_infinity_is_the_other_value(source_of: Callable):
     assert "tl.maximum(" in source
     assert 'tl.maximum(float("-inf")' not in source
     assert ', float("-inf"), propagate_nan' not in source
+
+
+def test_no_boolean_is_compared_with_zero(source_of: Callable):
+    source = source_of(torch.logical_not, torch.empty(9, dtype=torch.bool))
+    assert "= 0" not in source
+    assert "~" in source

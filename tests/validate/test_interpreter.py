@@ -91,6 +91,13 @@ def functions(in_ptr0, out_ptr0, out_ptr1, N: tl.constexpr):
 
 
 @triton.jit
+def truths(in_ptr0, out_ptr0, N: tl.constexpr):
+    x = tl.make_tensor_descriptor(in_ptr0, shape=[N], strides=[1], block_shape=[N]).load([0])
+    whole = tl.sum(x.to(tl.float32)) > 0.0
+    tl.make_tensor_descriptor(out_ptr0, [N], [1], [N]).store([0], ((x > 0.5) & whole).to(tl.int32))
+
+
+@triton.jit
 def beyond(in_ptr0, out_ptr0, x0_size, N: tl.constexpr):
     x = tl.make_tensor_descriptor(in_ptr0, shape=[x0_size], strides=[1], block_shape=[N]).load([0])
     tl.make_tensor_descriptor(out_ptr0, shape=[N], strides=[1], block_shape=[N]).store([0], x)
@@ -208,6 +215,14 @@ def test_bfloat16_rounding_equals_pytorch_on_all_kinds_of_values():
     ours = torch.from_numpy(to_float32(to_bfloat16(values.numpy())))
     assert torch.equal(ours.nan_to_num(7.0), values.to(torch.bfloat16).float().nan_to_num(7.0))
     assert torch.equal(ours.isnan(), values.isnan())
+
+
+@pytest.mark.parametrize("dtype", [single, torch.bfloat16])
+def test_a_scalar_truth_is_widened_to_a_tile(source, fast, dtype):
+    layouts = {"in_ptr0": ((16,), (1,), dtype), "out_ptr0": ((16,), (1,), whole)}
+    x = torch.linspace(0, 1, 16).to(dtype)
+    found = call(fast, source, "truths", layouts, {}, {"N": 16}, inputs={"in_ptr0": x})
+    assert found.out_ptr0.tolist() == (x > 0.5).int().tolist()
 
 
 def test_libdevice_functions(source, fast):

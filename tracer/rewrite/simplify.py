@@ -147,7 +147,7 @@ def _shorten_casts(body: list[Statement]) -> list[Statement]:
 
 
 def _drop_units(body: list[Statement]) -> list[Statement]:
-    """`1 * x` is `x`, whatever x is; so is `max(x, -inf)`, and `x != 0` of a boolean."""
+    """`1 * x` is `x`, whatever x is; so is `max(x, -inf)`. Of booleans, `x != 0` is `x`, `x == 0` is `~x`."""
     names: dict[str, Operand] = {}
     dtypes = {s.name: s.dtype for s in body if not isinstance(s, Store)}
     result: list[Statement] = []
@@ -160,11 +160,12 @@ def _drop_units(body: list[Statement]) -> list[Statement]:
             if ones and others:
                 names[current.name] = others[0]
                 continue
-        if isinstance(current, Compute) and current.op == "ne" and isinstance(value := current.args[0], str):
-            zero = current.args[1]
-            if dtypes[value] == "int1" and isinstance(zero, Const) and zero.value == 0:
-                names[current.name] = value
-                continue
+        match current:
+            case Compute(op="ne" | "eq" as op, args=(str(value), Const(value=0))) if dtypes[value] == "int1":
+                if op == "ne":
+                    names[current.name] = value
+                    continue
+                current = replace(current, op="not", args=(value,))
         result.append(current)
     return result
 

@@ -5,7 +5,8 @@ its strides but the last, and the last offset of a tile are multiples of 16 byte
 
 Corrected, because the interpreter of Triton 3.7.1 computes something that no device does: arithmetic on
 bfloat16 (it works on the raw bits, triton issue 11584), float32 to bfloat16 (it truncates where devices
-round to nearest even), libdevice functions (it has none).
+round to nearest even), the dtype of a comparison (it is that of the operands, so that a scalar one cannot be
+widened to a tile), libdevice functions (it has none).
 
 Replaced by something equal but faster, proven equal by tests: descriptor loads and stores (the stock ones
 build a pointer per element), generic reductions and scans (one element at a time), and the repeated patching
@@ -157,18 +158,19 @@ def _cast(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_floats(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The same operation with bfloat16 operands as float32, and the result rounded back."""
+    """The same operation with bfloat16 operands as float32, and the result rounded back; a truth is int1."""
 
     def operation(self: Any, *operands: Any) -> Any:
         *handles, op = operands
         if not any(handle.dtype.scalar == tl.bfloat16 for handle in handles):
-            return original(self, *operands)
+            found = original(self, *operands)
+            return stock.TensorHandle(found.data, tl.int1) if found.data.dtype == np.bool_ else found
         bitwise = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift)
         if op in bitwise:
             return original(self, *operands)
         result = op(*(to_float32(handle.data) for handle in handles))
         if result.dtype == np.bool_:
-            return stock.TensorHandle(result, tl.bfloat16)
+            return stock.TensorHandle(result, tl.int1)
         return stock.TensorHandle(to_bfloat16(result), tl.bfloat16)
 
     return operation
