@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 import tracer
-from tracer.errors import HarvestError
+from tracer.errors import HarvestError, one_line
 
 if TYPE_CHECKING:
     from tracer.pipeline import Options, Report
@@ -207,18 +207,11 @@ def _worst(codes: list[int]) -> int:
 def _refuse(error: HarvestError) -> int:
     if _debug():
         traceback.print_exc()
-    typer.echo(_sentence(error), err=True)
+    # Diagnostics of KTIR show a line of its file below the sentence.
+    typer.echo(str(error) if error.code.startswith("KT") else one_line(str(error)), err=True)
     if error.code.startswith("KT"):
         return Exit.FAILED
     return Exit.USAGE if error.code.startswith(USAGE_CODES) else Exit.NOTHING
-
-
-def _sentence(error: HarvestError) -> str:
-    """What a refusal says, on one line and without control characters of what it quotes."""
-    said = str(error)
-    if error.code.startswith("KT"):  # These show a line of a file below the sentence.
-        return said
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
 
 
 def _usage(error: Exception) -> HarvestError:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tracer.emit import manifest
-from tracer.emit.errors import BrokenSum, MalformedManifest
+from tracer.emit.errors import BrokenSum, MalformedManifest, UnwritableFolder
 from tracer.emit.manifest import Entry, ModelEntry
 
 
@@ -92,6 +92,12 @@ def test_a_failed_write_leaves_the_old_registry(tmp_path, monkeypatch):
         manifest.write(tmp_path, {"m": model(**{"torch.g.1": OK})})
     assert (tmp_path / manifest.FILE).read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [manifest.FILE]
+
+
+def test_a_lock_that_cannot_be_made_is_told(tmp_path):
+    (manifest.state(tmp_path) / "lock").mkdir()
+    with pytest.raises(UnwritableFolder, match=r"HV502 .* cannot be written"), manifest.locked(tmp_path):
+        pass
 
 
 def test_a_number_is_reserved_until_its_op_is_made():

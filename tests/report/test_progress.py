@@ -42,3 +42,10 @@ def test_a_bar_on_a_terminal():
 @pytest.mark.parametrize("terminal", [True, False])
 def test_quiet_shows_errors_only(terminal):
     assert shown(terminal, quiet=True) == "HV301 torch.f.2: [red]odd[/red].\n"
+
+
+def test_a_name_from_a_configuration_stays_on_its_line():
+    file = io.StringIO()
+    with ProgressPrinter(Console(file=file, width=100), False) as progress:
+        progress.started("ti\nny\x1b[31m")
+    assert file.getvalue() == "ti\\nny\\x1b[31m: tracing\n"

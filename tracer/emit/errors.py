@@ -18,7 +18,7 @@ class UnwritableFolder(HarvestError):
 
     code = "HV502"
     message = "{folder} cannot be written: {detail}"
-    advice = "another --out, or mend the permissions."
+    advice = "another --out, more space, or other permissions."
 
 
 class MalformedManifest(HarvestError):

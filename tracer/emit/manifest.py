@@ -203,8 +203,17 @@ def write_text(path: Path, text: str) -> bool:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Exclusive right to read, change and write the registry: two commands may work in one directory."""
-    with (state(out) / "lock").open("w") as file:
+    """Exclusive right to read, change and write the registry: two commands may work in one directory.
+
+    Raises:
+        UnwritableFolder: there is no place for the lock.
+    """
+    path = state(out) / "lock"
+    try:
+        file = path.open("w")
+    except OSError as error:
+        raise UnwritableFolder(folder=out, detail=error.strerror or str(error)) from error
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
