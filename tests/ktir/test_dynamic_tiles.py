@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from tracer.ktir.diagnostics import KtirError
-from tracer.ktir.latency import latency
 from tracer.ktir.simulator import Module
 from tracer.ktir.text import parse
 
@@ -92,26 +91,73 @@ def test_a_module_that_nobody_wrote_has_a_place() -> None:
     assert module.location == module.body.block.first_op.location
 
 
-MATMUL = """func.func @f(%n: index) attributes {{grid = [1]}} {{
-  %x = tensor.empty({size}) : tensor<{rows}x8xf32>
-  %w = tensor.empty() : tensor<8x4xf32>
-  %y = tensor.empty({size}) : tensor<{rows}x4xf32>
-  %z = {op}
-  return
-}}
-"""
-PRODUCT = "linalg.matmul ins(%x, %w : tensor<{rows}x8xf32>, tensor<8x4xf32>) outs(%y : tensor<{rows}x4xf32>) -> tensor<{rows}x4xf32>"
-SUM = "arith.addf %x, %x : tensor<{rows}x8xf32>"
+ALL = "affine_set<(i)[g] : (i >= 0, -i + 3 >= 0, g == 0)>"
 
 
-@pytest.mark.parametrize(("op", "name", "flops"), [(PRODUCT, "linalg.matmul", 384), (SUM, "arith.addf", 48)])
-@pytest.mark.parametrize("mode", ["strict", "ktir_cpu"])
-def test_latency_of_extents_known_at_run_time_is_refused(op: str, name: str, flops: int, mode: str) -> None:
-    def priced(rows: str, size: str) -> int:
-        text = MATMUL.format(op=op.format(rows=rows), rows=rows, size=size)
-        return latency(Module.parse(text).function(), [6], mode=mode).flops
+def collective(function: Text, view: Text, tile: Text, partial: str, result: str, back: str) -> str:
+    """The sum over four cores of the core's row of twelve, `%n` by `%m` of them, and its first row of `%n`."""
+    future = f"!ktdp.tile_future<{partial}, groups = affine_set<(g) : (g >= 0, -g >= 0)>>"
+    sizes = ", ".join(
+        s for s, d in zip(("%n", "%m"), partial.split("<")[1].split("x"), strict=False) if d == "?"
+    )
+    lines = [
+        "%core = ktdp.get_compute_tile_id : index\n%c0 = arith.constant 0 : index",
+        view("source", "in", "4x12", "f32"),
+        view("target", "out", "4x12", "f32"),
+        tile("a", "source", "%core, %c0", "1x12", "4x12xf32"),
+        "%row = ktdp.load %a : <1x12xindex> -> tensor<1x12xf32>",
+        "%x = tensor.collapse_shape %row [[0, 1]] : tensor<1x12xf32> into tensor<12xf32>",
+        f"%p = tensor.expand_shape %x [[0, 1]] output_shape [%n, {'%m' if sizes.count('%') > 1 else 3}] : tensor<12xf32> into {partial}",
+        f"%zf = arith.constant 0.0 : f32\n%zero = tensor.splat %zf[{sizes}] : {partial}",
+        f"%f = ktdp.inter_tile_produce producer_tiles_per_group = {ALL} : {partial} -> {future} {{\n^bb0(%g: index):\nktdp.yield_partial %p : {partial}\n}}",
+        f"%r = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = {ALL}, identity(%zero : {partial}) : {future} -> {result} {{",
+        f"^bb0(%a1: {partial}, %b1: {partial}):\n%s = arith.addf %a1, %b1 : {partial}\nktdp.yield_reduced %s : {partial}\n}}",
+        back.format(t=result),
+        tile("b", "target", "%core, %c0", "1x12", "4x12xf32"),
+        "%z = tensor.expand_shape %y [[0, 1]] output_shape [1, 12] : tensor<12xf32> into tensor<1x12xf32>",
+        "ktdp.store %z, %b : tensor<1x12xf32>, <1x12xindex>",
+    ]
+    return function("\n".join(lines), "%in: index, %out: index, %n: index, %m: index", grid="[4]")
 
-    assert priced("6", "") == flops
-    with pytest.raises(KtirError, match="known at run time only") as caught:
-        priced("?", "%n")
-    assert [(d.code, d.op, d.line) for d in caught.value.diagnostics] == [("KT117", name, 5)]
+
+FLAT = "%flat = tensor.collapse_shape %r [[0, 1]] : {t} into tensor<?xf32>\n%y = tensor.cast %flat : tensor<?xf32> to tensor<12xf32>"
+ROWS = torch.arange(48.0).reshape(4, 12)
+
+
+@pytest.mark.parametrize(
+    ("partial", "result"),
+    [
+        ("tensor<?x3xf32>", "tensor<?x3xf32>"),
+        ("tensor<?x3xf32>", "tensor<3x?xf32>"),
+        ("tensor<?x?xf32>", "tensor<?x?xf32>"),
+    ],
+)
+def test_partials_of_unknown_extents(
+    function: Text, view: Text, tile: Text, partial: str, result: str
+) -> None:
+    text = collective(function, view, tile, partial, result, FLAT)
+    got = Module.parse(text).function().run([ROWS, torch.zeros(4, 12), 4, 3]).outputs[0]
+    assert torch.equal(got, ROWS.sum(0).expand(4, 12))
+
+
+def test_partials_whose_extents_differ(function: Text, view: Text, tile: Text) -> None:
+    """Core 0 has twelve rows of one, the others four of three."""
+    text = collective(function, view, tile, "tensor<?x?xf32>", "tensor<?x?xf32>", FLAT)
+    pick = "%first = arith.cmpi eq, %core, %c0 : index\n%c12 = arith.constant 12 : index\n%c1 = arith.constant 1 : index\n"
+    pick += "%n2 = arith.select %first, %c12, %n : index\n%m2 = arith.select %first, %c1, %m : index\n%p ="
+    text = text.replace("%p =", pick, 1).replace("[%n, %m]", "[%n2, %m2]")
+    with pytest.raises(KtirError) as caught:
+        Module.parse(text).function().run([ROWS, torch.zeros(4, 12), 4, 3])
+    found = caught.value.diagnostics[-1]
+    assert (found.code, found.op) == ("KT225", "arith.addf")
+
+
+def test_a_reduced_tile_of_another_rank_and_several_unknown_extents(
+    function: Text, view: Text, tile: Text
+) -> None:
+    back = "%flat = tensor.collapse_shape %r [[0, 1, 2]] : {t} into tensor<?xf32>\n%y = tensor.cast %flat : tensor<?xf32> to tensor<12xf32>"
+    text = collective(function, view, tile, "tensor<?x?xf32>", "tensor<?x1x?xf32>", back)
+    with pytest.raises(KtirError, match="several extents known at run time only keeps its shape") as caught:
+        Module.parse(text).function().run([ROWS, torch.zeros(4, 12), 4, 3])
+    found = caught.value.diagnostics[0]
+    assert (found.code, found.op) == ("KT117", "ktdp.inter_tile_reduce")

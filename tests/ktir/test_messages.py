@@ -136,7 +136,7 @@ WRONG = [
     ("{access_tile_order = affine_map<(d0, d1) -> (d0, d1)>, access_tile_set = affine_set<(d0, d1) : (d0 >= 0", "{access_tile_oder = affine_map<(d0, d1) -> (d1, d0)>, access_tile_set = affine_set<(d0, d1) : (d0 >= 0", "KT123", 0, "did you mean access_tile_order?"),
     ("access_tile_set", "access_tile_sets", "KT101", 0, "needs access_tile_set"),
     ("-d1 + 31 >= 0)>} : memref<1x128xf16>", "-d1 + 15 >= 0)>} : memref<1x128xf16>", "KT113", 0, "the set spans [1, 16], the tile [1, 32]"),
-    ("-d1 + 31 >= 0)>} : memref<1x128xf16>", "-d1 + 31)>} : memref<1x128xf16>", "KT101", 0, "Expected one of"),
+    ("-d1 + 31 >= 0)>} : memref<1x128xf16>", "-d1 + 31)>} : memref<1x128xf16>", "KT101", 0, "a constraint needs"),
     ("%x_tile = ktdp.construct_access_tile", "ktdp.construct_access_tile", "KT103", 1, "%x_tile is not defined; the result of ktdp.construct_access_tile in line 15 has no name"),
     ("%a = ktdp.load", "ktdp.load", "KT103", 5, "the result of ktdp.load in line 16 has no name"),
     ("%b = ktdp.load", "%a = ktdp.load", "KT101", 0, "%a is already defined in line 16"),

@@ -92,8 +92,10 @@ def test_an_index_that_stands_still(contraction: Text) -> None:
 
 
 def test_one_operand_that_stands_still_is_another_product(contraction: Text) -> None:
-    # A[:, 8:24] (B[0:16] + B[16:32] + ...) is a sum of different terms.
-    assert [d.code for d in found(contraction(first="%row, %c8"))] == []
+    # A[:, 8:24] (B[0:16] + B[16:32] + ...) is a sum of different terms, though the rest of A's K takes no part.
+    (only,) = found(contraction(first="%row, %c8"))
+    assert (only.code, only.coordinates) == ("KT303", (0,))
+    assert "48 of 64 positions of a along axis 1 are never read" in only.message
 
 
 @pytest.mark.parametrize(("start", "codes"), [(48, []), (40, ["KT305"])])
@@ -109,7 +111,7 @@ def test_the_rest_after_the_loop(contraction: Text, tile: Text, start: int, code
         ]
     )
     text = contraction(upper=48, after=rest)
-    assert torch.equal(product(text), A @ B) is not codes
+    assert torch.equal(product(text), A @ B) == (not codes)
     assert [d.code for d in found(text)] == codes
     if codes:
         assert found(text)[0].coordinates == (0, 40)
@@ -225,6 +227,244 @@ def test_a_second_pass_is_no_repetition(function: Text, view: Text, tile: Text) 
     assert not found(text.replace("arith.divf %x2, %b", "arith.addf %x2, %b"))
     # The same row, read again and added to itself outside a loop, may be meant.
     assert [d.code for d in found(text.replace("arith.divf %x2, %b", "arith.addf %x2, %x1"))] == []
+
+
+@pytest.fixture(name="split")
+def _split(function: Text, view: Text, tile: Text) -> Text:
+    """C[16, 32] = A[16, 64] B[64, 32] on 4 cores, `width` of K each from %from on, added up by core 0.
+
+    `make` makes %x and %y into %part, `groups` groups of cores add up separately, each for its rows of C.
+    """
+
+    def build(
+        begin: str = "%from = arith.muli %core, %c16 : index",
+        width: int = 16,
+        make: str = "",
+        combine: str = "arith.addf",
+        producers: str = "(i)[g] : (i >= 0, -i + 3 >= 0, g == 0)",
+        groups: int = 1,
+        after: str = "",
+    ) -> str:
+        members = "(i)[g] : (i - 2 * g >= 0, -i + 2 * g + 1 >= 0)" if groups == 2 else producers
+        rows = 16 // groups
+        part, ok = (
+            f"tensor<{rows}x32xf32>",
+            "(i)[g] : (i - 2 * g == 0)" if groups == 2 else "(i)[g] : (i == 0, g == 0)",
+        )
+        future = f"!ktdp.tile_future<{part}, groups = affine_set<(g) : (g >= 0, -g + {groups - 1} >= 0)>>"
+        product = f"%part = linalg.matmul ins(%x, %y : tensor<{rows}x{width}xf32>, tensor<{width}x32xf32>) outs(%zero : {part}) -> {part}"
+        return function(
+            "\n".join(
+                [
+                    "%core = ktdp.get_compute_tile_id : index\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%c2 = arith.constant 2 : index",
+                    "%c4 = arith.constant 4 : index\n%c8 = arith.constant 8 : index\n%c16 = arith.constant 16 : index\n%c32 = arith.constant 32 : index",
+                    f"%zero = arith.constant dense<0.0> : {part}",
+                    view("va", "a", "16x64", "f32"),
+                    view("vb", "b", "64x32", "f32"),
+                    view("vc", "c", "16x32", "f32"),
+                    "%group = arith.divsi %core, %c2 : index\n%row = arith.muli %group, %c8 : index\n%lane = arith.remsi %core, %c2 : index"
+                    if groups == 2
+                    else "%row = arith.constant 0 : index",
+                    begin,
+                    tile("ta", "va", "%row, %from", f"{rows}x{width}", "16x64xf32"),
+                    tile("tb", "vb", "%from, %c0", f"{width}x32", "64x32xf32"),
+                    f"%x = ktdp.load %ta : <{rows}x{width}xindex> -> tensor<{rows}x{width}xf32>\n%y = ktdp.load %tb : <{width}x32xindex> -> tensor<{width}x32xf32>",
+                    make or product,
+                    f"%f = ktdp.inter_tile_produce producer_tiles_per_group = affine_set<{members}> : {part} -> {future} {{\n^bb0(%gid: index):\nktdp.yield_partial %part : {part}\n}}",
+                    f"%all = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = affine_set<{ok}>, identity(%zero : {part}) : {future} -> {part} {{",
+                    f"^bb0(%p: {part}, %q: {part}):\n%s = {combine} %p, %q : {part}\nktdp.yield_reduced %s : {part}\n}}",
+                    f"%first = arith.cmpi eq, {'%lane' if groups == 2 else '%core'}, %c0 : index\nscf.if %first {{",
+                    after,
+                    tile("tc", "vc", "%row, %c0", f"{rows}x32", "16x32xf32"),
+                    f"ktdp.store {'%last' if '%last' in after else '%all'}, %tc : {part}, <{rows}x32xindex>\n}}",
+                ]
+            ),
+            "%a: index, %b: index, %c: index",
+            grid="[4]",
+        )
+
+    return build
+
+
+def test_cores_that_split_an_axis(split: Text) -> None:
+    assert torch.equal(product(split()), A @ B)
+    assert found(split()) == []
+
+
+@pytest.mark.parametrize(
+    ("begin", "width", "twice"),
+    [
+        # Every core takes the first quarter, or the quarter of every other one.
+        ("%from = arith.constant 0 : index", 16, ("sums 16 of 16 positions of a", 3, (0, 0))),
+        ("%lane = arith.remsi %core, %c2 : index\n%from = arith.muli %lane, %c16 : index", 16, ("sums 32 of 32 positions of a", 2, (0, 0))),
+        # Parts of 16 that begin 8 apart: 0-16, 8-24, 16-32, 24-40.
+        ("%from = arith.muli %core, %c8 : index", 16, ("sums 24 of 40 positions of a", 1, (0, 8))),
+        ("%from = arith.muli %core, %c8 : index", 8, None),
+    ],
+)  # fmt: skip
+def test_cores_whose_parts_overlap(split: Text, begin: str, width: int, twice: tuple[str, int, tuple[int, int]] | None) -> None:  # fmt: skip
+    text = split(begin=begin, width=width)
+    findings = found(text)
+    if twice is None:
+        assert torch.equal(product(text), A[:, :32] @ B[:32])
+        assert [d.code for d in findings if d.code == "KT305"] == []
+        return
+    said, core, where = twice
+    (only,) = [d for d in findings if d.code == "KT305"]
+    assert (only.severity, only.op, only.core, only.coordinates) == ("warning", "ktdp.load", core, where)
+    assert said in only.message
+    assert "the part of each core that ktdp.inter_tile_reduce in line" in only.message
+
+
+REST = "%kept = arith.mulf %x, %ks : tensor<16x16xf32>\n%part = linalg.matmul ins(%kept, %y : tensor<16x16xf32>, tensor<16x32xf32>) outs(%zero : tensor<16x32xf32>) -> tensor<16x32xf32>"
+BY_CORE = f"%ki = arith.index_cast %core : index to i32\n%kf = arith.sitofp %ki : i32 to f32\n%ks = tensor.splat %kf : tensor<16x16xf32>\n{REST}"
+BY_TWO = f"%kf = arith.constant 2.0 : f32\n%ks = tensor.splat %kf : tensor<16x16xf32>\n{REST}"
+STILL = "%from = arith.constant 0 : index"
+ONE = "%one = arith.cmpi eq, %core, %c2 : index\n%part = scf.if %one -> (tensor<16x32xf32>) {\n%m = linalg.matmul ins(%x, %y : tensor<16x16xf32>, tensor<16x32xf32>) outs(%zero : tensor<16x32xf32>) -> tensor<16x32xf32>\nscf.yield %m : tensor<16x32xf32>\n} else {\nscf.yield %zero : tensor<16x32xf32>\n}"
+CHOSEN = "%one = arith.cmpi eq, %core, %c2 : index\n%m = linalg.matmul ins(%x, %y : tensor<16x16xf32>, tensor<16x32xf32>) outs(%zero : tensor<16x32xf32>) -> tensor<16x32xf32>\n%part = scf.if %one -> (tensor<16x32xf32>) {\nscf.yield %m : tensor<16x32xf32>\n} else {\nscf.yield %zero : tensor<16x32xf32>\n}"
+
+
+@pytest.mark.parametrize(
+    ("how", "oracle", "codes"),
+    [
+        ({"make": BY_CORE}, lambda a, b: 6 * a[:, :16] @ b[:16], []),
+        ({"make": BY_TWO}, lambda a, b: 8 * a[:, :16] @ b[:16], ["KT305"]),
+        ({"make": ONE}, lambda a, b: a[:, :16] @ b[:16], []),
+        ({"make": CHOSEN}, lambda a, b: a[:, :16] @ b[:16], []),
+        ({"producers": "(i)[g] : (i == 0, g == 0)"}, lambda a, b: a[:, :16] @ b[:16], []),
+        ({"producers": "(i)[g] : (i >= 0, -i + 1 >= 0, g == 0)"}, lambda a, b: 2 * a[:, :16] @ b[:16], ["KT305"]),
+        ({"combine": "arith.maximumf"}, lambda a, b: a[:, :16] @ b[:16], []),
+    ],
+)  # fmt: skip
+def test_parts_of_cores_that_stand_still(
+    split: Text,
+    how: dict[str, str],
+    oracle: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    codes: list[str],
+) -> None:
+    text = split(begin=STILL, **how)
+    assert torch.equal(product(text), oracle(A, B))
+    assert [d.code for d in found(text) if d.code == "KT305"] == codes
+
+
+@pytest.mark.parametrize(("begin", "codes"), [("%lane", []), ("%group", ["KT305"])])
+def test_groups_of_cores_have_sums_of_their_own(split: Text, begin: str, codes: list[str]) -> None:
+    """Two groups take the same rows of B for different rows of A."""
+    text = split(begin=f"%from = arith.muli {begin}, %c32 : index", width=32, groups=2)
+    assert torch.equal(product(text), A @ B) == (not codes)
+    assert [d.code for d in found(text) if d.code == "KT305"] == codes
+
+
+def test_what_is_added_after_the_cores_met(split: Text) -> None:
+    """Core 0 adds the first quarter once more, to a sum that the others have no part in."""
+    more = "%last = linalg.matmul ins(%x, %y : tensor<16x16xf32>, tensor<16x32xf32>) outs(%all : tensor<16x32xf32>) -> tensor<16x32xf32>"
+    text = split(after=more)
+    assert torch.equal(product(text), A @ B + A[:, :16] @ B[:16])
+    assert found(text) == []
+
+
+def test_cores_take_turns_in_a_loop_that_they_meet_in(function: Text, view: Text, tile: Text) -> None:
+    """Every core sums all of A B, core 0 that of a row: between two steps of one core others make theirs."""
+    future = "!ktdp.tile_future<tensor<1xf32>, groups = affine_set<(g) : (g == 0)>>"
+    everyone = "affine_set<(i)[g] : (i >= 0, -i + 3 >= 0, g == 0)>"
+    text = function(
+        "\n".join(
+            [
+                "%core = ktdp.get_compute_tile_id : index\n%c0 = arith.constant 0 : index\n%c16 = arith.constant 16 : index\n%c64 = arith.constant 64 : index",
+                "%zero = arith.constant dense<0.0> : tensor<16x32xf32>\n%one = arith.constant dense<1.0> : tensor<1xf32>",
+                view("va", "a", "16x64", "f32"),
+                view("vb", "b", "64x32", "f32"),
+                view("vc", "c", "64x32", "f32"),
+                "%sum = scf.for %k = %c0 to %c64 step %c16 iter_args(%acc = %zero) -> (tensor<16x32xf32>) {",
+                tile("ta", "va", "%c0, %k", "16x16", "16x64xf32"),
+                tile("tb", "vb", "%k, %c0", "16x32", "64x32xf32"),
+                "%x = ktdp.load %ta : <16x16xindex> -> tensor<16x16xf32>\n%y = ktdp.load %tb : <16x32xindex> -> tensor<16x32xf32>",
+                f"%f = ktdp.inter_tile_produce producer_tiles_per_group = {everyone} : tensor<1xf32> -> {future} {{\n^bb0(%gid: index):\nktdp.yield_partial %one : tensor<1xf32>\n}}",
+                f"%met = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = {everyone}, identity(%one : tensor<1xf32>) : {future} -> tensor<1xf32> {{",
+                "^bb0(%p: tensor<1xf32>, %q: tensor<1xf32>):\n%s = arith.addf %p, %q : tensor<1xf32>\nktdp.yield_reduced %s : tensor<1xf32>\n}",
+                "%next = linalg.matmul ins(%x, %y : tensor<16x16xf32>, tensor<16x32xf32>) outs(%acc : tensor<16x32xf32>) -> tensor<16x32xf32>",
+                "scf.yield %next : tensor<16x32xf32>\n}",
+                "%row = arith.muli %core, %c16 : index",
+                tile("tc", "vc", "%row, %c0", "16x32", "64x32xf32"),
+                "ktdp.store %sum, %tc : tensor<16x32xf32>, <16x32xindex>",
+            ]
+        ),
+        "%a: index, %b: index, %c: index",
+        grid="[4]",
+    )
+    out = Module.parse(text).function().run([A, B, torch.zeros(64, 32)]).outputs[0]
+    assert torch.equal(out, (A @ B).repeat(4, 1))
+    assert found(text) == []
+
+
+def test_a_sum_that_begins_anew(contraction: Text) -> None:
+    """The loop starts over in the middle: the second half of its steps is all that the sum holds."""
+    again = "%half = arith.constant 64 : index\n%fresh = arith.cmpi eq, %k, %half : index\n%kept = scf.if %fresh -> (tensor<8x32xf32>) {\nscf.yield %zero : tensor<8x32xf32>\n} else {\nscf.yield %acc : tensor<8x32xf32>\n}\n%c64 = arith.constant 64 : index\n%at = arith.remsi %k, %c64 : index"
+    text = contraction(upper=128, first="%c0, %at", second="%at, %c0").replace("%c0, %at", "%row, %at")
+    text = text.replace(
+        "iter_args(%acc = %zero) -> (tensor<8x32xf32>) {",
+        "iter_args(%acc = %zero) -> (tensor<8x32xf32>) {\n" + again,
+    )
+    assert [d.code for d in found(text)] == ["KT305"]
+    assert torch.equal(product(text), 2 * (A @ B))
+    text = text.replace("outs(%acc :", "outs(%kept :")
+    assert torch.equal(product(text), A @ B)
+    assert found(text) == []
+
+
+@pytest.mark.parametrize(("condition", "codes"), [("slt", []), ("sge", ["KT305"])])
+def test_a_term_in_the_branch_that_is_taken(contraction: Text, condition: str, codes: list[str]) -> None:
+    """Steps of 8 with tiles of 16, of which only those at multiples of 16 count."""
+    body = f"%c16 = arith.constant 16 : index\n%rest = arith.remsi %k, %c16 : index\n%whole = arith.cmpi {condition}, %rest, %c0 : index"
+    text = contraction(step=8, upper=56)
+    text = text.replace(
+        "%next = linalg.matmul", f"{body}\n%none = arith.cmpi eq, %rest, %c0 : index\n%more = linalg.matmul"
+    )
+    text = text.replace(
+        "outs(%acc : tensor<8x32xf32>) -> tensor<8x32xf32>\n",
+        "outs(%zero : tensor<8x32xf32>) -> tensor<8x32xf32>\n",
+    )
+    chosen = "%none" if condition == "slt" else "%whole"
+    add = f"%next = scf.if {chosen} -> (tensor<8x32xf32>) {{\n%both = arith.addf %acc, %more : tensor<8x32xf32>\nscf.yield %both : tensor<8x32xf32>\n}} else {{\nscf.yield %acc : tensor<8x32xf32>\n}}\n"
+    text = text.replace(
+        "scf.yield %next : tensor<8x32xf32>\n}", add + "scf.yield %next : tensor<8x32xf32>\n}"
+    )
+    assert torch.equal(product(text), A @ B) == (not codes)
+    # What is multiplied outside the branch and dropped is no term; that it always counts, nobody claims.
+    assert [d.code for d in found(text)] == []
+
+
+@pytest.mark.parametrize(("step", "codes"), [(16, []), (8, ["KT305"])])
+def test_loops_that_run_while(contraction: Text, step: int, codes: list[str]) -> None:
+    text = contraction(step=step, upper=64 if step == 16 else 56)
+    head = "%sum = scf.for %k = %c0 to %upper step %step iter_args(%acc = %zero) -> (tensor<8x32xf32>) {"
+    loop = "%last, %sum = scf.while (%i = %c0, %so = %zero) : (index, tensor<8x32xf32>) -> (index, tensor<8x32xf32>) {\n%goes = arith.cmpi slt, %i, %upper : index\nscf.condition(%goes) %i, %so : index, tensor<8x32xf32>\n} do {\n^bb0(%k: index, %acc: tensor<8x32xf32>):"
+    text = text.replace(head, loop).replace(
+        "scf.yield %next : tensor<8x32xf32>\n}",
+        "%on = arith.addi %k, %step : index\nscf.yield %on, %next : index, tensor<8x32xf32>\n}",
+    )
+    assert torch.equal(product(text), A @ B) == (not codes)
+    assert [d.code for d in found(text)] == codes
+
+
+@pytest.mark.parametrize(("step", "codes"), [(16, []), (8, ["KT305"])])
+def test_functions_that_are_called_have_sums_of_their_own(
+    contraction: Text, step: int, codes: list[str]
+) -> None:
+    """Two calls of one sum are two sums."""
+    work = contraction(step=step, upper=64 if step == 16 else 56)
+    kernel = "func.func @kernel(%a: index, %b: index, %c: index)"
+    call = "func.call @work(%a, %b, %c) : (index, index, index) -> ()\n"
+    text = work.replace(
+        f"{kernel} attributes {{grid = [2]}}", "func.func private @work(%a: index, %b: index, %c: index)"
+    )
+    text = text.replace(
+        "module {\n", f"module {{\n{kernel} attributes {{grid = [2]}} {{\n{call}{call}return\n}}\n", 1
+    )
+    function = Module.parse(text).function("kernel")
+    out = function.run([A, B, torch.zeros(16, 32)]).outputs[0]
+    assert torch.equal(out, A @ B) == (not codes)
+    assert [d.code for d in coverage_findings(function) if d.code == "KT305"] == codes
 
 
 def test_committed_kernels_take_every_element_once() -> None:

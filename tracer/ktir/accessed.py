@@ -17,7 +17,7 @@ def accessed_view(op: Operation | None) -> str:
     """
     built: object = op.tile.owner if isinstance(op, LoadOp | StoreOp) else op
     if isinstance(built, ConstructAccessTileOp):
-        names = [_name(value) for value in built.indices]
+        names = [value_name(value) for value in built.indices]
         subscripts = ", ".join(format_expr(e, lambda d: names[d]) for e in built.base_map.data.results)
         return f"; {_view(built.base)}, its tile begins at [{subscripts}]{_line(built)}"
     if isinstance(built, ConstructIndirectAccessTileOp):
@@ -31,7 +31,7 @@ def _view(value: SSAValue) -> str:
     owner = value.owner if isinstance(value.owner, Operation) else None
     shown = str(value.type) if not isinstance(value.type, MemRefType) else _shape(value.type)
     line = location(owner)[1] if owner is not None else 0
-    return f"{_name(value)} is {shown}" + (f" of line {line}" if line else "")
+    return f"{value_name(value)} is {shown}" + (f" of line {line}" if line else "")
 
 
 def _shape(type_: MemRefType) -> str:
@@ -39,7 +39,8 @@ def _shape(type_: MemRefType) -> str:
     return f"memref<{extents}{type_.element_type}>"
 
 
-def _name(value: SSAValue) -> str:
+def value_name(value: SSAValue) -> str:
+    """A view as the text calls it."""
     return f"%{value.name_hint}" if value.name_hint else "a view without a name"
 
 

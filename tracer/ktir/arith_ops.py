@@ -3,6 +3,7 @@
 # ruff: noqa: D102 - parse, print and verify_ are what xDSL asks for
 from __future__ import annotations
 
+from types import UnionType
 from typing import Any, ClassVar, Self
 
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, TensorType, i1, i64
@@ -31,6 +32,8 @@ class _CompareOp(IRDLOperation):
     result = result_def(AnyAttr())
     traits = traits_def(Pure())
     PREDICATES: ClassVar[tuple[str, ...]] = ()
+    KINDS: ClassVar[tuple[type | UnionType, ...]] = ()
+    OTHER: ClassVar[str] = ""
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue, predicate: str):
         code = IntegerAttr(self.PREDICATES.index(predicate), i64)
@@ -41,6 +44,9 @@ class _CompareOp(IRDLOperation):
     def verify_(self) -> None:
         if self.lhs.type != self.rhs.type:
             raise VerifyException(f"compares {self.lhs.type} with {self.rhs.type}")
+        base = self.lhs.type.element_type if isinstance(self.lhs.type, TensorType) else self.lhs.type
+        if not isinstance(base, self.KINDS):
+            raise VerifyException(f"does not compare {self.lhs.type}; did you mean {self.OTHER}?")
         if self.result.type != _truth_type(self.lhs.type):
             raise VerifyException(f"the result of comparing {self.lhs.type} is {_truth_type(self.lhs.type)}")
         if not 0 <= self.predicate.value.data < len(self.PREDICATES):
@@ -94,6 +100,8 @@ class CmpiOp(_CompareOp):
     """`arith.cmpi`."""
 
     name = "arith.cmpi"
+    KINDS: ClassVar[tuple[type | UnionType, ...]] = (IntegerType, IndexType)
+    OTHER: ClassVar[str] = "arith.cmpf"
     PREDICATES: ClassVar[tuple[str, ...]] = (
         "eq",
         "ne",
@@ -113,6 +121,8 @@ class CmpfOp(_CompareOp):
     """`arith.cmpf`."""
 
     name = "arith.cmpf"
+    KINDS: ClassVar[tuple[type | UnionType, ...]] = (AnyFloat,)
+    OTHER: ClassVar[str] = "arith.cmpi"
     PREDICATES: ClassVar[tuple[str, ...]] = (
         "false",
         "oeq",
@@ -185,20 +195,22 @@ def _width(type_: Attribute) -> int:
     return int(type_.bitwidth) if isinstance(type_, AnyFloat) else 0
 
 
-# (type classes of source and result, or None for any; 1 where the result is wider, -1 where it is narrower)
-_INTEGER, _FLOAT, _SIGNLESS = (IntegerType,), (AnyFloat,), (IntegerType, IndexType)
-_CAST_RULES: dict[str, tuple[tuple[Any, Any], int]] = {
-    "extsi": ((_INTEGER, _INTEGER), 1),
-    "extui": ((_INTEGER, _INTEGER), 1),
-    "trunci": ((_INTEGER, _INTEGER), -1),
-    "sitofp": ((_INTEGER, _FLOAT), 0),
-    "uitofp": ((_INTEGER, _FLOAT), 0),
-    "fptosi": ((_FLOAT, _INTEGER), 0),
-    "fptoui": ((_FLOAT, _INTEGER), 0),
-    "bitcast": ((None, None), 0),
-    "extf": ((_FLOAT, _FLOAT), 1),
-    "truncf": ((_FLOAT, _FLOAT), -1),
-    "index_cast": ((_SIGNLESS, _SIGNLESS), 0),
+# Type classes of source and result, and how the width of the result compares with the source's.
+_INTEGER, _FLOAT, _INDEX = (IntegerType,), (AnyFloat,), (IntegerType, IndexType)
+_HELD = (IntegerType, AnyFloat)
+_CAST_RULES: dict[str, tuple[tuple[Any, Any], str]] = {
+    "extsi": ((_INTEGER, _INTEGER), "wider"),
+    "extui": ((_INTEGER, _INTEGER), "wider"),
+    "trunci": ((_INTEGER, _INTEGER), "narrower"),
+    "sitofp": ((_INTEGER, _FLOAT), ""),
+    "uitofp": ((_INTEGER, _FLOAT), ""),
+    "fptosi": ((_FLOAT, _INTEGER), ""),
+    "fptoui": ((_FLOAT, _INTEGER), ""),
+    "bitcast": ((_HELD, _HELD), "equal"),
+    "extf": ((_FLOAT, _FLOAT), "wider"),
+    "truncf": ((_FLOAT, _FLOAT), "narrower"),
+    "index_cast": ((_INDEX, _INDEX), ""),
+    "index_castui": ((_INDEX, _INDEX), ""),
 }
 
 
@@ -218,15 +230,20 @@ class CastOp(IRDLOperation):
         shapes = [t.get_shape() if isinstance(t, TensorType) else None for t in (source, result)]
         if shapes[0] != shapes[1]:
             raise VerifyException(f"{source} and {result} differ in shape")
-        kinds, grows = _CAST_RULES[self.name.removeprefix("arith.")]
-        for type_, kind, side in ((source, kinds[0], "from"), (result, kinds[1], "to")):
-            base = type_.element_type if isinstance(type_, TensorType) else type_
-            if kind and not isinstance(base, kind):
+        (takes, gives), width = _CAST_RULES[self.name.removeprefix("arith.")]
+        bases = [t.element_type if isinstance(t, TensorType) else t for t in (source, result)]
+        for type_, base, kind, side in ((source, bases[0], takes, "from"), (result, bases[1], gives, "to")):
+            if not isinstance(base, kind):
                 raise VerifyException(f"cannot cast {side} {type_}")
-        widths = [_width(t.element_type if isinstance(t, TensorType) else t) for t in (source, result)]
-        if grows and (widths[1] - widths[0]) * grows <= 0:
-            hint = "widens; did you mean arith.trunc" if grows > 0 else "narrows; did you mean arith.ext"
-            letter = "f" if self.name.endswith("f") else ("si" if grows < 0 else "i")
+        if takes is _INDEX and sum(isinstance(base, IndexType) for base in bases) != 1:
+            raise VerifyException(f"{source} to {result}: one of them must be index")
+        grown = _width(bases[1]) - _width(bases[0])
+        if width == "equal" and grown:
+            raise VerifyException(f"{source} and {result} differ in width")
+        if (width == "wider" and grown <= 0) or (width == "narrower" and grown >= 0):
+            grows = width == "wider"
+            hint = "widens; did you mean arith.trunc" if grows else "narrows; did you mean arith.ext"
+            letter = "f" if self.name.endswith("f") else ("i" if grows else "si")
             raise VerifyException(f"{source} to {result}: the cast {hint}{letter}?")
 
 
@@ -240,21 +257,7 @@ def _cast(name: str) -> type[CastOp]:
     )
 
 
-CASTS: dict[str, type[CastOp]] = {
-    f"arith.{name}": _cast(name)
-    for name in (
-        "extsi",
-        "extui",
-        "trunci",
-        "sitofp",
-        "uitofp",
-        "fptosi",
-        "fptoui",
-        "bitcast",
-        "extf",
-        "truncf",
-        "index_cast",
-    )
-}
+CASTS: dict[str, type[CastOp]] = {f"arith.{name}": _cast(name) for name in _CAST_RULES}
+IndexCastUIOp: Any = CASTS["arith.index_castui"]
 
 OPS = (CmpiOp, CmpfOp, SelectOp, *CASTS.values())

@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import order_points, set_box, set_points
 from tracer.ktir.diagnostics import KtirError, at
-from tracer.ktir.simulator.access import addresses_of, check_box
+from tracer.ktir.simulator.access import addresses_of, check_box, coordinates
 from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.distributed import owners, pieces
@@ -194,16 +194,6 @@ def coalesced(shape: Sequence[int], stride: Sequence[int]) -> Layout:
             out[-1] = (out[-1][0] * n, s)
         else:
             out.append((n, s))
-    return tuple(out)
-
-
-def coordinates(address: int, shape: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
-    """Coordinates of an element index in a tensor of that shape and stride."""
-    out = [0] * len(shape)
-    for axis in sorted(range(len(shape)), key=lambda a: -stride[a]):
-        if shape[axis] > 1 and stride[axis]:
-            out[axis] = min(address // stride[axis], shape[axis] - 1)
-            address -= out[axis] * stride[axis]
     return tuple(out)
 
 

@@ -16,7 +16,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.coverage import AccessMap, Coverage, Missing
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
-from tracer.ktir.repeats import repetition
+from tracer.ktir.repeats import Trace, repetition
+from tracer.ktir.shares import loads_behind
 from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.session import MAX_STEPS
@@ -34,20 +35,21 @@ def coverage_findings(
     grid: Sequence[int] | None = None,
     max_steps: int = MAX_STEPS,
 ) -> list[Diagnostic]:
-    """Warnings KT301 (written more than once), KT302 (never written), KT303 (positions of a
-    contraction's operand never read along the axis that a loop sums over) and KT305 (elements that one sum
-    takes more than once), and the errors KT2xx of accesses outside their views.
+    """Warnings KT301 (written more than once), KT302 (never written), KT303 (positions never read along an
+    axis that a loop sums over, or that the cores of a collective divide), KT305 (elements that one sum takes
+    more than once) and KT213 (cores that contribute to nothing), and the errors KT2xx of accesses outside
+    their views and of groups that do not fit.
 
     An output is an argument that is stored and never loaded; its elements are those of its largest view.
     Nothing is said of arguments with dynamic views or computed pointers, nor of functions whose addresses
     depend on data or numbers that `args` (as for `coverage`) does not give.
     """
     try:
-        seen, repeats = repetition(function, args, grid=grid, max_steps=max_steps)
+        trace = repetition(function, args, grid=grid, max_steps=max_steps)
     except KtirError as error:
         found = [d for d in error.diagnostics if d.code not in _UNDECIDED]
     else:
-        found = [*_outputs(function, seen), *_operands(function, seen), *repeats]
+        found = [*_outputs(function, trace.coverage), *_operands(function, trace), *trace.findings]
     return [with_source(d, function.module.lines) for d in found]
 
 
@@ -163,26 +165,59 @@ def _within(
     return Missing(found.count, first)
 
 
-def _operands(function: Function, seen: Coverage) -> Iterable[Diagnostic]:
-    loads = _contracted(function)
+def _operands(function: Function, trace: Trace) -> Iterable[Diagnostic]:
+    summed = _summed(function, trace)
     for position, name, sizes, strides in _static_arguments(function):
-        reads = seen.reads.get(position, AccessMap())
+        reads = trace.coverage.reads.get(position, AccessMap())
         boxes = reads.boxes.get((0, sizes, strides), [])
         if position in function.stored or not boxes or len(reads.boxes) != 1 or reads.points:
             continue
-        for load, contraction in loads.items():
+        for load, axes in summed.items():
             if not _is(load.operands[0], position):
                 continue
-            for axis, loop in _summed_axes(load).items():
+            for axis, cause in axes.items():
                 left = _gaps([(lo[axis], lo[axis] + n[axis]) for lo, n in boxes], sizes[axis])
                 if left:
-                    lines = location(contraction)[1], location(loop)[1]
                     text = (
                         f"{left.count} of {sizes[axis]} positions of {name} along axis {axis} are never read:"
-                        f" {contraction.name} in line {lines[0]} sums over a part (check bounds and step of"
-                        f" the loop in line {lines[1]}, and the tile); the first is"
+                        f" {cause}; the first is"
                     )
                     yield _warning(load, "KT303", text, left)
+
+
+def _summed(function: Function, trace: Trace) -> dict[Operation, dict[int, str]]:
+    """By load: the axes of its view that something sums over, and what to say of one that is not whole."""
+    found: dict[Operation, dict[int, str]] = {}
+    for load, contraction in _contracted(function).items():
+        for axis, loop in _summed_axes(load).items():
+            lines = location(contraction)[1], location(loop)[1]
+            text = (
+                f"{contraction.name} in line {lines[0]} sums over a part (check bounds and step of the loop"
+                f" in line {lines[1]}, and the tile)"
+            )
+            found.setdefault(load, {})[axis] = text
+    for load, axes in trace.divided.items():
+        for axis, produce in axes.items():
+            text = (
+                f"the cores that meet at {produce.name} in line {location(produce)[1]} take a part together"
+                " (check the grid, its producers, and the tile)"
+            )
+            found.setdefault(load, {}).setdefault(axis, text)
+    # What is multiplied with something that moves along a sum must move with it.
+    for term in trace.terms:
+        for number in term.summed:
+            along = [(s.load, axis) for s in term.sources for axis, of in enumerate(s.axes) if of == number]
+            extents = {_extent(load, axis) for load, axis in along}
+            texts = [found[load][axis] for load, axis in along if axis in found.get(load, {})]
+            for load, axis in along if texts and len(extents) == 1 else ():
+                found.setdefault(load, {}).setdefault(axis, texts[0])
+    return found
+
+
+def _extent(load: Operation, axis: int) -> int:
+    tile = load.operands[0].owner
+    assert isinstance(tile, ktdp.ConstructAccessTileOp)
+    return tile.base.type.get_shape()[axis]  # type: ignore[attr-defined]
 
 
 def _summed_axes(load: Operation) -> dict[int, Operation]:
@@ -224,24 +259,16 @@ def _contracted(function: Function) -> dict[Operation, Operation]:
     """Loads whose values reach a contraction or a reduction, and the first that they reach."""
     found: dict[Operation, Operation] = {}
     for op in function.op.walk():
-        todo = _reduced_operands(op)
-        passed: set[SSAValue] = set()
-        while todo:
-            value = todo.pop()
-            if value in passed:
-                continue
-            passed.add(value)
-            if isinstance(value.owner, ktdp.LoadOp):
-                found.setdefault(value.owner, op)
-            else:
-                todo += sources(value)
+        for load in loads_behind(_reduced_operands(op)):
+            found.setdefault(load, op)
     return found
 
 
 def _reduced_operands(op: Operation) -> list[SSAValue]:
     if isinstance(op, GenericOp):
-        kinds = [k.data.value for k in op.iterator_types]
-        return list(op.inputs) if "reduction" in kinds else []
+        loops = set(range(op.indexing_maps.data[-1].data.num_dims))
+        kept = [m.data.used_dims() for m in op.indexing_maps.data[len(op.inputs) :]]
+        return list(op.inputs) if any(loops - set(used) for used in kept) else []
     if op.name in ("linalg.matmul", "linalg.batch_matmul"):
         return list(op.operands)[:2]
     if op.name == "linalg.reduce":

@@ -33,6 +33,7 @@ CODES: dict[str, str] = {
     "KT120": "indirect index is not stand-alone",
     "KT122": "value never used",
     "KT123": "unknown attribute",
+    "KT124": "number too large for its type",
     "KT201": "access outside the view",
     "KT202": "access outside the coordinate set",
     "KT203": "access outside the buffer",

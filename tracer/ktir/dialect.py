@@ -40,7 +40,7 @@ from xdsl.dialects import arith, builtin, func, linalg, math, scf, tensor
 from xdsl.ir import Dialect
 
 from tracer.ktir import arith_ops
-from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
+from tracer.ktir.arith_ops import CmpfOp, CmpiOp, IndexCastUIOp, SelectOp
 from tracer.ktir.attributes import (
     AccessTileType,
     MemorySpace,
@@ -58,7 +58,6 @@ from tracer.ktir.extra_ops import (
     BatchMatmulOp,
     DivOp,
     GenerateOp,
-    IndexCastUIOp,
     MapOp,
     MatmulOp,
     NamedLinalgOp,
@@ -81,6 +80,7 @@ from tracer.ktir.memory_ops import (
     ConstructMemoryViewOp,
     GetComputeTileIdOp,
 )
+from tracer.ktir.region_ops import REGION_OPS
 from tracer.ktir.transfer_ops import LoadOp, StoreOp
 
 __all__ = [
@@ -160,7 +160,7 @@ def context() -> Context:
         (arith.Arith, own_arith),
         (linalg.Linalg, LINALG_OPS),
         (tensor.Tensor, (*TENSOR_OPS, ParallelInsertSliceOp)),
-        (scf.Scf, SCF_OPS),
+        (scf.Scf, (*SCF_OPS, *REGION_OPS)),
     )
     for dialect, extra in extended:
         named = {op.name for op in extra}

@@ -14,11 +14,13 @@ from xdsl.irdl import IRDLOperation, VarResultDef
 
 from tracer.ktir.diagnostics import location
 from tracer.ktir.dialect import DIALECTS, context
+from tracer.ktir.named_ops import OWN_MAPS
 from tracer.ktir.parser import KtirParser
+from tracer.ktir.wording import reworded
 
 _UNKNOWN_OP = re.compile(r"[Oo]peration (\S+) is not registered")
 _LATER_TYPE = re.compile(r"Result (%\S+) is defined with type (.+), but used with type (.+)", re.DOTALL)
-_UNKNOWN_TYPE = re.compile(r"'([\w.$]+)' is not registered")
+_UNKNOWN_TYPE = re.compile(r"'([^']+)' is not registered")
 _OTHER_TYPE = re.compile(
     r"operand is used with type (.+), but has been previously used or defined with type (.+)", re.DOTALL
 )
@@ -37,8 +39,7 @@ class Explained(NamedTuple):
 
 def explain(message: str, position: int, parser: KtirParser, text: str) -> Explained:
     """The finding behind what xDSL's parser says about a character position."""
-    # xDSL's lexer leaves this name in its message.
-    message = message.strip().replace("{first_char}", text[position : position + 1])
+    message = reworded(message, text, position)
     op = _op_at(text, parser.open[-1]) if parser.open else ""
     if match := _UNKNOWN_OP.search(message):
         found = text.rfind(match.group(1), 0, position + 1)
@@ -50,6 +51,8 @@ def explain(message: str, position: int, parser: KtirParser, text: str) -> Expla
         return _unknown_type(match.group(1), found if found >= 0 else position, op)
     if match := _OTHER_TYPE.search(message):
         return Explained("KT104", _other_type(parser, text, position, *match.groups()), position, op)
+    if message.endswith(OWN_MAPS):
+        return Explained("KT102", message.removeprefix(f"{op} "), parser.open[-1], op)
     if message.startswith("an indirect index must stand alone"):
         return Explained("KT120", message, position, op)
     if match := _LATER_TYPE.search(message):
@@ -86,6 +89,14 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean X?` for the nearest known name, or nothing."""
     near = get_close_matches(name, [k for k in dict.fromkeys(known) if k != name], 1, 0.6)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """As `suggestion`; a name that breaks off is completed."""
+    begun = (
+        sorted((k for k in known if k.startswith(name)), key=lambda k: (len(k), k)) if len(name) > 2 else []
+    )
+    return f"; did you mean {begun[0]}?" if begun else suggestion(name, known)
 
 
 def undefined_hint(name: str, code: str, position: int) -> str:
@@ -125,8 +136,12 @@ def _unknown_op(name: str, position: int) -> Explained:
     if name == "return":
         return Explained("KT101", "return is outside of every function; a } above is one too many", position)
     dialect = name.partition(".")[0]
+    if name.rstrip(".") in DIALECTS:
+        return Explained(
+            "KT117", f"{dialect} is a dialect; the name of an operation follows it", position, name
+        )
     registered = sorted(op.name for op in context().loaded_ops)
-    near = suggestion(name, [*registered, *(r.removeprefix("builtin.") for r in registered)])
+    near = _nearest(name, [*registered, *(r.removeprefix("builtin.") for r in registered)])
     if "." in name and dialect not in DIALECTS:
         known = ", ".join(DIALECTS[1:])
         text = f"dialect {dialect} does not belong to KTIR, which has {known}{near}"
@@ -141,7 +156,7 @@ def _unknown_type(name: str, position: int, op: str) -> Explained:
         return Explained(
             "KT112", f"{name}: dialect {dialect} does not belong to KTIR, which has {known}", position, op
         )
-    near = suggestion(name, [a.name for a in (*context().loaded_types, *context().loaded_attrs)])
+    near = _nearest(name, [a.name for a in (*context().loaded_types, *context().loaded_attrs)])
     return Explained("KT101", f"there is no type or attribute {name} in KTIR{near}", position, op)
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AnyFloat,
     Attribute,
     DenseArrayBase,
     IndexType,
@@ -224,6 +225,7 @@ class ReduceOp(linalg.ReduceOp):
     """`linalg.reduce` of one input, as xDSL's, where an extent may also be `?` beside a number."""
 
     def verify_(self) -> None:
+        _well_formed(self, [self.init])
         _verify_reduced(self.input, self.init, self.dimensions.get_values())
 
 
@@ -231,6 +233,7 @@ class BroadcastOp(linalg.BroadcastOp):
     """`linalg.broadcast`, as xDSL's, where an extent may also be `?` beside a number."""
 
     def verify_(self) -> None:
+        _well_formed(self, [self.init])
         _verify_reduced(self.init, self.input, self.dimensions.get_values())
 
 
@@ -238,6 +241,9 @@ class TransposeOp(linalg.TransposeOp):
     """`linalg.transpose`, as xDSL's, where an extent may also be `?` beside a number."""
 
     def verify_(self) -> None:
+        _well_formed(self, self.outputs)
+        if len(self.inputs) != 1 or len(self.outputs) != 1:
+            raise VerifyException("it takes one input and one output")
         value, init, order = self.inputs[0], self.outputs[0], self.permutation.get_values()
         _one_element_type(value, init)
         if sorted(order) != list(range(len(_shape(value)))):
@@ -246,6 +252,15 @@ class TransposeOp(linalg.TransposeOp):
             raise VerifyException(
                 f"{init.type} doesn't match {value.type} with its axes in the order {list(order)}"
             )
+
+
+def _well_formed(op: IRDLOperation, outputs: Sequence[SSAValue]) -> None:
+    """Raise VerifyException unless operands, properties and regions are those that the op has, and the
+    results have the types of `outputs`. A class that overrides xDSL's verifier has to ask for it.
+    """
+    op.get_irdl_definition().verify(op)
+    if op.results and list(op.result_types) != [o.type for o in outputs]:
+        raise VerifyException("the result has the type of the output")
 
 
 def _one_element_type(value: SSAValue, other: SSAValue) -> None:
@@ -292,6 +307,7 @@ class ReduceManyOp(IRDLOperation):
         dims = self.dimensions.get_values()
         if len(self.inputs) != len(self.inits):
             raise VerifyException("as many inits as inputs are needed")
+        _well_formed(self, self.inits)
         for value, init in zip(self.inputs, self.inits, strict=True):
             if not compatible(_shape(value), _shape(self.inputs[0])):
                 raise VerifyException(f"{value.type} differs in shape from {self.inputs[0].type}")
@@ -312,6 +328,7 @@ class MapOp(IRDLOperation):
         super().__init__(operands=[inputs, init], result_types=[[init.type]], regions=[mapper])
 
     def verify_(self) -> None:
+        _well_formed(self, [self.init])
         for value in self.inputs:
             if not compatible(_shape(value), _shape(self.init)):
                 raise VerifyException(f"{value.type} differs in shape from {self.init.type}")
@@ -333,6 +350,9 @@ class RemfOp(IRDLOperation):
     def verify_(self) -> None:
         if not self.lhs.type == self.rhs.type == self.result.type:
             raise VerifyException("operands and result of arith.remf have one type")
+        kind = self.lhs.type
+        if not isinstance(kind.element_type if isinstance(kind, TensorType) else kind, AnyFloat):
+            raise VerifyException(f"takes floats, not {kind}; did you mean arith.remsi?")
 
     @classmethod
     def parse(cls, parser: Parser) -> RemfOp:
@@ -357,20 +377,6 @@ class RemfOp(IRDLOperation):
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
-
-
-@irdl_op_definition
-class IndexCastUIOp(IRDLOperation):
-    """`arith.index_castui`: integer to index or back, zero-extended. `IndexCastUIOp(value, result_type)`."""
-
-    name = "arith.index_castui"
-    input = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-
-    def __init__(self, value: SSAValue | Operation, result_type: Attribute):
-        super().__init__(operands=[value], result_types=[result_type])
 
 
 @irdl_op_definition
@@ -429,5 +435,5 @@ class RankOp(IRDLOperation):
 
 
 LINALG_OPS = [*_CONTRACTION_OPS.values(), *ELEMENTWISE.values(), MapOp, ReduceOp, BroadcastOp, TransposeOp]
-ARITH_OPS = [RemfOp, IndexCastUIOp]
+ARITH_OPS = [RemfOp]
 TENSOR_OPS = [GenerateOp, RankOp]

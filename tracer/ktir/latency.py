@@ -18,6 +18,7 @@ from xdsl.ir import Operation
 from tracer.ktir.coverage import AccessMap, Tracer, passed_arguments
 from tracer.ktir.diagnostics import KtirError, at, location
 from tracer.ktir.latency_ops import Cost, cost_of
+from tracer.ktir.latency_sizes import measured_costs, unsized
 from tracer.ktir.roofline import draw
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.compiler import Unsupported
@@ -249,7 +250,8 @@ def latency(
     mode: str = "strict",
     max_steps: int = MAX_STEPS,
 ) -> LatencyReport:
-    """Cost of a function from its accesses and shapes; its arithmetic is not run.
+    """Cost of a function from its accesses and shapes. Its arithmetic is run where only that can tell the
+    extents of a tile, which takes a tensor for every pointer.
 
     `args` and `max_steps` as for `coverage`. `mode="ktir_cpu"` counts as the public simulator does. Beside
     what `latency_ops` says, a collective then sends a partial once around the whole grid; strict sends it to
@@ -257,8 +259,8 @@ def latency(
     memory and scratchpads then takes as long as its slower side, scratchpad bytes moving at the ring's rate
     and counting as moved; in strict mode scratchpads are free there as everywhere else.
 
-    Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does, and KT117 for an
-    operation that costs something where its extents are known at run time only.
+    Raises ValueError for an unknown pipeline or mode, KtirError as `coverage` does, as `Function.run`
+    does where the arithmetic is run, and KT117 where that lacks an argument or memory at a literal address.
     """
     for name, value, known in (("pipeline", pipeline, PIPELINES), ("mode", mode, MODES)):
         if value not in known:
@@ -272,7 +274,8 @@ def latency(
     )
     values = passed_arguments(function, args)
     cores: list[CoreCost] = []
-    costs: dict[Operation, Cost] = {}
+    costs: dict[Operation, Cost | None] = {}
+    sizes: dict[tuple[int, Operation], Cost] | None = None
     totals: dict[Operation, list[float]] = {}
     for core in range(meter.cores):
         meter.core = core
@@ -280,13 +283,19 @@ def latency(
         counts: Counter[Operation] = Counter()
         place = meter.coordinates(core)
         guarded(meter, lambda c=counts, p=place: program.run(meter, c, *p, *values))  # type: ignore[misc]
-        for op in counts.keys() - costs.keys():
-            try:
-                costs[op] = cost_of(op, mode)
-            except Unsupported as reason:
-                found = with_source(at(op, "KT117", str(reason)), function.module.lines)
-                raise KtirError([found]) from None
-        cores.append(_core(counts, costs, meter, config, mode, totals))
+        spent: dict[Operation, Cost] = {}
+        for op, runs in counts.items():
+            if op not in costs:
+                try:
+                    costs[op] = None if unsized(op, mode) else cost_of(op, mode)
+                    if costs[op] is None and sizes is None:
+                        sizes = measured_costs(function, args, (x, y, z), mode, max_steps)
+                except Unsupported as reason:
+                    found = with_source(at(op, "KT117", str(reason)), function.module.lines)
+                    raise KtirError([found]) from None
+            cost = costs[op]
+            spent[op] = cost * runs if cost is not None else (sizes or {}).get((core, op), Cost())
+        cores.append(_core(counts, spent, meter, config, mode, totals))
     return LatencyReport(
         function.name, config, pipeline, tuple(cores), _rows(totals), _compulsory(meter.coverage, function)
     )
@@ -294,7 +303,7 @@ def latency(
 
 def _core(
     counts: Mapping[Operation, int],
-    costs: Mapping[Operation, Cost],
+    spent: Mapping[Operation, Cost],
     meter: _Meter,
     config: HardwareConfig,
     mode: str,
@@ -302,8 +311,8 @@ def _core(
 ) -> CoreCost:
     out = CoreCost()
     for op, runs in counts.items():
-        cost = costs[op]
-        compute = runs * (
+        cost = spent[op]
+        compute = (
             cost.simd / config.simd_elements_per_cycle
             + cost.transcendental * config.transcendental_penalty / config.simd_elements_per_cycle
             + cost.systolic / config.systolic_flops_per_cycle
@@ -312,8 +321,8 @@ def _core(
         hops, folds = part or (0, 0)
         if mode == "ktir_cpu" and part:
             hops = meter.cores - 1
-        comm = runs * hops * cost.ring_bytes / config.ring_bytes_per_cycle
-        compute += runs * folds * cost.fold / config.simd_elements_per_cycle
+        comm = hops * cost.ring_bytes / config.ring_bytes_per_cycle
+        compute += folds * cost.fold / config.simd_elements_per_cycle
         moved = meter.moved.get(op, 0)
         memory = moved / meter.rates[0]
         if mode == "ktir_cpu":
@@ -324,7 +333,7 @@ def _core(
             ("simd", cost.simd + folds * cost.fold),
         ):
             if amount:
-                out.flops[unit] = out.flops.get(unit, 0) + runs * amount
+                out.flops[unit] = out.flops.get(unit, 0) + amount
         out.compute += compute
         out.comm += comm
         out.memory += memory
@@ -332,7 +341,7 @@ def _core(
         row = totals.setdefault(op, [0, 0.0, 0, 0])
         row[0] += runs
         row[1] += compute + comm + memory
-        row[2] += runs * (cost.flops + folds * cost.fold)
+        row[2] += cost.flops + folds * cost.fold
         row[3] += moved
     return out
 

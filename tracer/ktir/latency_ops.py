@@ -67,6 +67,10 @@ class Cost:
         """Both, one after the other."""
         return Cost(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Cost)))
 
+    def __mul__(self, runs: int) -> Cost:
+        """So many executions."""
+        return Cost(*(getattr(self, f.name) * runs for f in fields(Cost)))
+
     @property
     def flops(self) -> int:
         """Operations, an element each on the vector unit."""
@@ -173,7 +177,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     """Extents of a tile. Raises Unsupported where one is known at run time only."""
     assert isinstance(value.type, TensorType)
     if DYNAMIC_INDEX in value.type.get_shape():
-        raise Unsupported("the latency of tiles whose extents are known at run time only is not modelled")
+        raise Unsupported("the cost of tiles follows from extents, one of which is known at run time only")
     return tuple(value.type.get_shape())
 
 

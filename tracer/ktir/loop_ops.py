@@ -146,7 +146,7 @@ class ForallOp(IRDLOperation):
         """The arguments of the body that stand for `outputs`."""
         return self.body.block.args[len(self.static_upper) :]
 
-    def bounds(self) -> list[tuple[Bounds, ...]]:
+    def bounds(self) -> list[tuple[int | SSAValue, ...]]:
         """`(lower, upper, step)` for every loop, ints or values."""
         columns = [
             _join(static.get_values(), dynamic)
@@ -201,12 +201,12 @@ class ForallOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         names = ", ".join(ssa_name(printer, a) for a in self.indices)
-        columns = list(zip(*self.bounds(), strict=True))
+        columns = [[bounds[k] for bounds in self.bounds()] for k in range(3)]
         lower, upper, step = (
             ", ".join(str(b) if isinstance(b, int) else ssa_name(printer, b) for b in column)
             for column in columns
         )
-        if set(columns[0]) == {0} and set(columns[2]) == {1}:
+        if set(columns[0]) <= {0} and set(columns[2]) <= {1}:
             printer.print_string(f" ({names}) in ({upper}) ")
         else:
             printer.print_string(f" ({names}) = ({lower}) to ({upper}) step ({step}) ")

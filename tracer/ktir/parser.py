@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from xdsl.context import Context
@@ -20,10 +21,10 @@ from xdsl.dialects.builtin import (
     IntAttr,
     ModuleOp,
     StringAttr,
-    _FloatType,
     i1,
     i64,
 )
+from xdsl.dialects.linalg.ops import NamedOperation
 from xdsl.dialects.linalg.ops import YieldOp as LinalgYieldOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
@@ -43,29 +44,14 @@ from tracer.ktir.extra_ops import (
     parse_result_types,
     parse_typed_operands,
 )
+from tracer.ktir.literals import LiteralParser
+from tracer.ktir.named_ops import parse_named, refuse_maps
 
 _GENERIC_FORM = re.compile(r"(?:%[^=\n]*=\s*)?\"")
 _NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 
 
-class _BitPattern:
-    """An element such as `0xFC00`: the IEEE bits of a float, which xDSL would read as an integer's value."""
-
-    def __init__(self, element: Any):
-        self.element = element
-
-    def to_type(self, parser: Parser, type: Attribute) -> Any:  # noqa: A002 - as xDSL's element spells it
-        """The element as a number of `type`."""
-        if not isinstance(type, _FloatType):
-            return self.element.to_type(parser, type)
-        bits: int = self.element.value
-        size = type.compile_time_size
-        if bits >= 1 << (8 * size):
-            parser.raise_error(f"the bit pattern does not fit {type}", at_position=self.element.span)
-        return next(iter(type.unpack(bits.to_bytes(size, "little"), 1)))
-
-
-class KtirParser(Parser):
+class KtirParser(LiteralParser):
     """An xDSL parser that stamps every operation with its place in the file."""
 
     def __init__(self, ctx: Context, text: str, filename: str):
@@ -74,6 +60,7 @@ class KtirParser(Parser):
         self._starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
         # Where the operations being read began, outermost first; an error leaves them there.
         self.open: list[int] = []
+        self.too_large = []
 
     def place(self, position: int) -> tuple[int, int]:
         """Line and column, from 1, of a character position."""
@@ -124,15 +111,16 @@ class KtirParser(Parser):
         line = self.lexer.input.content[self.open[-1] :].partition("\n")[0] if self.open else ""
         return "linalg.generic" in line
 
-    def _parse_tensor_literal_element(self) -> Any:
-        element = super()._parse_tensor_literal_element()
-        return _BitPattern(element) if element.span.text.startswith("0x") else element
-
     def _get_op_by_name(self, name: str) -> type[Operation]:
         op_type = super()._get_op_by_name(name)
+        if self._current_token.text == "(":
+            return op_type
+        refuse_maps(self, name)
         # The caller asks the class to parse itself; a stand-in takes more spellings than xDSL.
-        if name in _SYNTAX and self._current_token.text != "(":
+        if name in _SYNTAX:
             return _stand_in(op_type, _SYNTAX[name])
+        if issubclass(op_type, NamedOperation):
+            return _stand_in(op_type, partial(parse_named, op_type))
         return op_type
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
@@ -229,7 +217,9 @@ def _reduce(parser: Parser) -> Operation:
 
 def _map(parser: Parser) -> Operation:
     name = _combiner_name(parser)
-    inputs, init = parse_typed_operands(parser, "ins"), _one(parser, "outs")
+    # Without inputs every element is what the region yields.
+    inputs = [] if parser._current_token.text == "outs" else parse_typed_operands(parser, "ins")
+    init = _one(parser, "outs")
     if name is not None:
         return MapOp(inputs, init, _payload(parser, name, [_element(v) for v in inputs]))
     args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)

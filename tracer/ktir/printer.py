@@ -34,6 +34,7 @@ from xdsl.traits import IsTerminator
 
 from tracer.ktir.affine import format_map, format_set
 from tracer.ktir.extra_ops import MapOp, ReduceManyOp, print_typed_operands
+from tracer.ktir.named_ops import print_named
 from tracer.ktir.subscripts import ssa_name
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -70,7 +71,10 @@ class KtirPrinter(Printer):
     def print_op(self, op: Operation) -> None:
         if isinstance(op, func.FuncOp):
             self._taken = set()
-        if (custom := _FORMATS.get(op.name)) is None or isinstance(op, ModuleOp):
+        custom = _FORMATS.get(op.name)
+        if isinstance(op, linalg.NamedOperation):
+            custom = print_named
+        if custom is None or isinstance(op, ModuleOp):
             super().print_op(op)
             return
         self._print_results(op)
@@ -120,11 +124,9 @@ class KtirPrinter(Printer):
     def _print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
         element = attribute.get_element_type()
         self.print_string("dense<")
-        if attribute.is_splat():
+        if len(attribute) and attribute.is_splat():
             self._print_element(next(iter(attribute.iter_values())), element)
-        elif len(attribute) == 0:
-            pass
-        else:
+        elif len(attribute):
             values: list[Any] = list(attribute.iter_values())
             self._print_nested(values, list(attribute.get_shape()), element)
         self.print_string("> : ")
@@ -283,7 +285,8 @@ def _reduce(printer: Printer, op: Operation) -> None:
 
 def _map(printer: Printer, op: Operation) -> None:
     assert isinstance(op, MapOp)
-    print_typed_operands(printer, " ins", op.inputs)
+    if op.inputs:
+        print_typed_operands(printer, " ins", op.inputs)
     print_typed_operands(printer, " outs", [op.init])
     _region_with_args(printer, op.mapper)
 

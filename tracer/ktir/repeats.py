@@ -1,6 +1,6 @@
 """Sums that take one element of an argument twice: a loop whose step is smaller than its tile, an index that
-stands still. Recomputing is no fault, nor is a second pass over a row: only what enters one sum with the
-same arithmetic twice, each time read anew.
+stands still, cores whose parts overlap. Recomputing is no fault, nor is a second pass over a row: only what
+enters one sum with the same arithmetic twice, each time read anew.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tracer.ktir.affine import set_box
-from tracer.ktir.coverage import AccessMap, Coverage, Missing, Tracer, coverage, traced
+from tracer.ktir.coverage import AccessMap, Coverage, Missing, Tracer, traced
 from tracer.ktir.diagnostics import Diagnostic, at, location
+from tracer.ktir.intertile_ops import InterTileProduceOp
+from tracer.ktir.shares import Causes, Shares, contributions
+from tracer.ktir.simulator.groups import Groups
 from tracer.ktir.simulator.memory import View
 from tracer.ktir.simulator.run import Function
+from tracer.ktir.simulator.schedule import guarded
 from tracer.ktir.sums import Term, block_of, terms
 
 Point = tuple[int, ...]
@@ -47,20 +51,25 @@ class Step:
 class Adder(Tracer):
     """A tracer that also keeps, for every sum, what its terms read."""
 
-    def __init__(self, *args: Any, terms: Sequence[Term], stored: Sequence[int], **kwargs: Any):
-        """Follow these terms, of arguments that the function does not store to."""
+    def __init__(
+        self, *args: Any, terms: Sequence[Term], stored: Sequence[int], shares: Shares, **kwargs: Any
+    ):
+        """Follow these terms, of arguments that the function does not store to, and these shares."""
         super().__init__(*args, **kwargs)
+        self.shares = shares
         self._stored = set(stored)
         self._turns = 0
-        self._latest: dict[Operation, Read | None] = {s.load: None for t in terms for s in t.sources}
+        # Cores take turns where they meet in collectives, so that each has its own loads and sums.
+        self._loads = {s.load for t in terms for s in t.sources}
+        self._latest: dict[tuple[int, Operation], Read | None] = {}
         self._at: dict[Operation, list[Term]] = defaultdict(list)
         self._begun: dict[Operation, list[SSAValue]] = defaultdict(list)
-        self._steps: dict[SSAValue, list[Step]] = {}
+        self._steps: dict[tuple[int, SSAValue], list[Step]] = defaultdict(list)
         for term in terms:
             self._at[term.op].append(term)
-            if term.sum not in self._steps:
-                self._steps[term.sum] = []
-                self._begun[_first(block_of(term.sum))].append(term.sum)
+        for total in dict.fromkeys(t.sum for t in terms if t.collective is None):
+            self._begun[_first(block_of(total))].append(total)
+        self._met = {t.sum: t.collective for t in terms if t.collective is not None}
         self._sound: set[Any] = set()
         self.repeated: dict[Operation, tuple[Step, Missing, int]] = {}
         """By operation that adds: the step, the elements it took again, and how many it could take."""
@@ -68,9 +77,14 @@ class Adder(Tracer):
     def trace(self, op: Operation, tile: Any) -> None:
         """As in `Tracer`; a load that is followed leaves its box, or None where that is not told."""
         super().trace(op, tile)
-        if op in self._latest:
+        followed = op in self._loads
+        if followed or op in self.shares:
             self._turns += 1
-            self._latest[op] = self._read(op, tile)
+            read = self._read(op, tile)
+            if read is not None and op in self.shares:
+                self.shares.note(op, self.core, read.lo)
+            if followed:
+                self._latest[self.core, op] = read
 
     def _read(self, op: Operation, tile: Any) -> Read | None:
         view, symbols, *subscripts = tile
@@ -86,20 +100,32 @@ class Adder(Tracer):
     def marked(self, op: Operation) -> None:
         """A block begins, with new sums; a term is added."""
         for total in self._begun.get(op, ()):
-            self._settle(total)
+            self._settle(self._steps.pop((self.core, total), []))
         for term in self._at.get(op, ()):
-            reads = tuple(self._latest[s.load] for s in term.sources)
+            reads = tuple(self._latest.get((self.core, s.load)) for s in term.sources)
             if None not in reads:
-                self._steps[term.sum].append(Step(term, self.core, reads))  # type: ignore[arg-type]
+                self._steps[self.core, term.sum].append(Step(term, self.core, reads))  # type: ignore[arg-type]
 
     def finish(self) -> None:
-        """Settle the sums of the last core."""
-        for total in self._steps:
-            self._settle(total)
+        """Settle the sums that no block begins anew, those of several cores together."""
+        for total, met in self._met.items():
+            produce = met.future.owner
+            assert isinstance(produce, InterTileProduceOp)
+            members = self.members(produce)
+            taken = set(guarded(self, partial(self.consumers, met), met).values()) if members else set()
+            for group in sorted(set(members.values()) & taken):
+                parts = [self._steps.get((core, total), []) for core in members if members[core] == group]
+                self._settle([step for part in parts for step in part])
+        for (_, total), steps in self._steps.items():
+            if total not in self._met:
+                self._settle(steps)
 
-    def _settle(self, total: SSAValue) -> None:
-        """Look for elements that one sum took twice, and begin it anew."""
-        steps, self._steps[total] = self._steps[total], []
+    def members(self, produce: Operation) -> Groups:
+        """Group of every producer core; none where no core came to the collective."""
+        return self._members.get(produce, {})
+
+    def _settle(self, steps: Sequence[Step]) -> None:
+        """Look for elements that one sum took twice."""
         groups: dict[Any, list[tuple[Step, Point, Point]]] = defaultdict(list)
         for step in steps:
             start, extent, rest = _place(step)
@@ -129,20 +155,30 @@ class Adder(Tracer):
         self.repeated.setdefault(took[-1].term.op, (took[-1], Missing(twice.count, first), _volume(sizes)))
 
 
+@dataclass(frozen=True)
+class Trace:
+    """What a trace of a function found out about its sums."""
+
+    coverage: Coverage
+    findings: tuple[Diagnostic, ...]
+    """Warnings KT305 of sums that take an element more than once, and KT213 of cores that contribute to
+    nothing.
+    """
+    terms: tuple[Term, ...]
+    divided: Causes
+
+
 def repetition(
     function: Function, args: Sequence[Any] | None, *, grid: Sequence[int] | None, max_steps: int
-) -> tuple[Coverage, list[Diagnostic]]:
-    """The coverage of a function, and warnings KT305 of sums that take an element more than once. Raises as
-    `coverage` does.
-    """
-    found = terms(function.op)
-    if not found:
-        return coverage(function, args, grid=grid, max_steps=max_steps), []
+) -> Trace:
+    """Trace a function and its sums. Raises as `coverage` does."""
+    found, loads = terms(function.op), contributions(function.op)
     marks = {t.op for t in found} | {_first(block_of(t.sum)) for t in found}
-    kind = partial(Adder, terms=found, stored=function.stored)
+    kind = partial(Adder, terms=found, stored=function.stored, shares=Shares(loads))
     tracer = traced(function, args, kind, grid=grid, max_steps=max_steps, marks=marks)
     tracer.finish()
-    return tracer.coverage, list(_warnings(tracer))
+    findings = (*tracer.diagnostics(), *_warnings(tracer))
+    return Trace(tracer.coverage, findings, found, tracer.shares.divided(tracer.members))
 
 
 def _first(block: Block) -> Operation:
@@ -197,6 +233,8 @@ def _warnings(tracer: Adder) -> Iterator[Diagnostic]:
         hint = "the tile"
         if isinstance(loop, scf.ForOp):
             hint = f"bounds and step of the loop in line {location(loop)[1]}, and the tile"
+        if (met := step.term.collective) is not None:
+            hint += f", and the part of each core that {met.name} in line {location(met)[1]} adds"
         much = f"{twice.count} of {total} positions" if total > 1 else "what it reads"
         text = (
             f"{op.name} in line {location(op)[1]} sums {much} of {read.view[0]} more than once"

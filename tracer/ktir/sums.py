@@ -1,43 +1,30 @@
 """Which values a function adds up: every term, the sums it enters, and the loads it is made of.
 
 A sum is a value that additions lead to and no addition leads on from: through `outs` of a contraction,
-`addf`, the carried value of a loop, the branches of a condition. What is not told from the text alone (what
+`addf`, the carried value of a loop, the branches of a condition. One that every core adds its part to ends
+where the parts meet. What is not told from the text alone (what
 depends on a loop's counter or on another carried value) is no term, so that a claim about one holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, TensorType
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from tracer.ktir import dialect as ktdp
-from tracer.ktir.affine import permutation
 from tracer.ktir.extra_ops import CONTRACTIONS
+from tracer.ktir.formulas import RESHAPES, Dims, Reader, Source, Undecided, rank, reshaped
 from tracer.ktir.simulator.reductions import combiner_name
 
-Dims = tuple[int | None, ...]
-"""For every axis of a tile the loop of the term that runs along it."""
-
-_MATMULS = {"linalg.matmul": ("mk", "kn", "mn"), **CONTRACTIONS}
 _ADDS = {"arith.addf", "arith.addi", "linalg.add"}
 _CASTS = {"arith.extf", "arith.truncf", "arith.extsi", "arith.extui", "tensor.cast"}
-_RESHAPES = {"tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape"}
-_OPAQUE = ("arith.", "math.", "linalg.", "tensor.", "ktdp.get_compute_tile_id")
-
-
-@dataclass(frozen=True)
-class Source:
-    """A load, and for every axis of its view the loop that runs along it."""
-
-    load: ktdp.LoadOp
-    axes: Dims
 
 
 @dataclass(frozen=True)
@@ -54,6 +41,15 @@ class Term:
     sources: tuple[Source, ...]
     summed: tuple[int, ...]
 
+    @property
+    def collective(self) -> ktdp.InterTileReduceOp | None:
+        """Where the parts of several cores meet in the sum."""
+        return _collective(self.sum)
+
+
+def _collective(total: SSAValue) -> ktdp.InterTileReduceOp | None:
+    return total.owner if isinstance(total.owner, ktdp.InterTileReduceOp) else None
+
 
 def block_of(value: SSAValue) -> Block:
     """The block that a value belongs to."""
@@ -64,33 +60,54 @@ def block_of(value: SSAValue) -> Block:
 
 
 def terms(function: func.FuncOp) -> tuple[Term, ...]:
-    """The terms that one sum may take more than once: those in a loop, and contractions that are alike.
+    """The terms that one sum may take more than once: those in a loop, and contractions that are alike or
+    that several cores make.
 
     Tiles that are added outside loops are not, since `x + x` may be meant. Sums of booleans have no terms:
-    their addition is another.
+    their addition is another. What the function calls has sums of its own, new ones with every call, and none
+    of several cores, since a core may come there more than once.
     """
-    found = tuple(_terms(function))
+    own = tuple(_terms(function))
+    found = own + tuple(t for f in _called(function) for t in _terms(f) if t.collective is None)
     alike = Counter((t.sum, t.formula) for t in found if t.op.name not in _ADDS)
-    return tuple(
-        t for t in found if alike[t.sum, t.formula] > 1 or t.op.parent_block() is not block_of(t.sum)
-    )
+    return tuple(t for t in found if alike[t.sum, t.formula] > 1 or _repeats(t))
+
+
+def _called(function: func.FuncOp) -> list[func.FuncOp]:
+    """The functions that a function calls, and those that they call."""
+    module = function.parent_op()
+    named = {f.sym_name.data: f for f in (module.walk() if module else ()) if isinstance(f, func.FuncOp)}
+    found, todo = {function}, [function]
+    while todo:
+        for op in todo.pop().walk():
+            called = named.get(op.callee.string_value()) if isinstance(op, func.CallOp) else None
+            if called is not None and called not in found:
+                found.add(called)
+                todo.append(called)
+    return [f for f in named.values() if f in found and f is not function]
+
+
+def _repeats(term: Term) -> bool:
+    on_cores = term.collective is not None and term.op.name not in _ADDS
+    return on_cores or term.op.parent_block() is not block_of(term.sum)
 
 
 def _terms(function: func.FuncOp) -> Iterator[Term]:
     formulas: dict[Hashable, int] = {}
     for op in function.walk():
         parent = op.parent_op()
-        if parent is not function and not (parent is not None and parent.name.startswith("scf.")):
+        nested = parent is not None and parent.name.startswith(("scf.", "ktdp.inter_tile_produce"))
+        if parent is not function and not nested:
             continue
         for operands, out, reduced in _additions(op):
             for total, summed in _sums(op.results[0], out):
-                reader = _Reader(block_of(total), formulas)
+                reader = Reader(block_of(total), formulas, cores=_collective(total) is not None)
                 if any(inner.name == "linalg.index" for inner in op.walk()):
                     reader.pinned |= reduced | summed
                 try:
                     parts = tuple(reader.read(value, dims) for value, dims in operands)
                     body = reader.region(op) if op.regions else op.name
-                except _Undecided:
+                except Undecided:
                     continue
                 if reader.sources:
                     formula = formulas.setdefault((body, parts), len(formulas))
@@ -103,18 +120,17 @@ def _additions(op: Operation) -> Iterator[tuple[list[tuple[SSAValue, Dims]], Dim
     if not _is_sum(op):
         return
     if op.name in _ADDS:
-        rank = _rank(op.results[0])
-        loops: Dims = tuple(range(rank))
+        loops: Dims = tuple(range(rank(op.results[0])))
         for value in op.operands[:2]:
             owner = value.owner
             if (
                 isinstance(owner, Operation)
                 and not _is_sum(owner)
-                and not isinstance(owner, scf.ForOp | scf.IfOp)
+                and not isinstance(owner, scf.ForOp | scf.WhileOp | scf.IfOp)
             ):
                 yield [(value, loops)], loops, set()
-    elif op.name in _MATMULS:
-        a, b, c = _MATMULS[op.name]
+    elif op.name in CONTRACTIONS:
+        a, b, c = CONTRACTIONS[op.name]
         names = sorted({*a, *b})
         x, y, z = (tuple(names.index(n) for n in letters) for letters in (a, b, c))
         yield [(op.operands[0], x), (op.operands[1], y)], z, {*x, *y} - {*z}
@@ -126,16 +142,12 @@ def _additions(op: Operation) -> Iterator[tuple[list[tuple[SSAValue, Dims]], Dim
             yield ins, out, set(range(maps[-1].num_dims)) - {d for d in out if d is not None}
     else:
         dims = _reduced_axes(op)
-        kept = tuple(a for a in range(_rank(op.operands[0])) if a not in dims)
-        yield [(op.operands[0], tuple(range(_rank(op.operands[0]))))], kept, dims
+        kept = tuple(a for a in range(rank(op.operands[0])) if a not in dims)
+        yield [(op.operands[0], tuple(range(rank(op.operands[0]))))], kept, dims
 
 
 def _plain(map_: AffineMap) -> Dims:
     return tuple(e.position if isinstance(e, AffineDimExpr) else None for e in map_.results)
-
-
-def _rank(value: SSAValue) -> int:
-    return value.type.get_num_dims() if isinstance(value.type, TensorType) else 0
 
 
 def _reduced_axes(op: Operation) -> set[int]:
@@ -152,7 +164,7 @@ def _is_sum(op: Operation) -> bool:
         return False
     if op.name == "linalg.reduce":
         return len(op.operands) == 2 and combiner_name(op.regions[0].block) in _ADDS
-    return op.name in _ADDS or op.name in _MATMULS or (isinstance(op, GenericOp) and _folds_by_adding(op))
+    return op.name in _ADDS or op.name in CONTRACTIONS or (isinstance(op, GenericOp) and _folds_by_adding(op))
 
 
 def _folds_by_adding(op: GenericOp) -> bool:
@@ -171,7 +183,7 @@ def _sums(value: SSAValue, dims: Dims) -> list[tuple[SSAValue, set[int]]]:
     seen, ends = {value}, []
     while todo:
         current, axes, summed = todo.pop()
-        further = list(_onward(current, axes))
+        further = list(_onward(current, axes)) if _collective(current) is None else []
         if not further:
             ends.append((current, set(summed)))
         for following, left in further:
@@ -182,187 +194,113 @@ def _sums(value: SSAValue, dims: Dims) -> list[tuple[SSAValue, set[int]]]:
     return ends
 
 
-def _onward(value: SSAValue, dims: Dims, inside: scf.ForOp | None = None) -> Iterator[tuple[SSAValue, Dims]]:
-    """The values that are `value` and terms besides, no further than the end of the body of `inside`."""
+def _onward(value: SSAValue, dims: Dims) -> Iterator[tuple[SSAValue, Dims]]:
+    """The values that are `value` and terms besides, wherever `value` comes to be."""
+    here = block_of(value)
     for use in value.uses:
         op, index = use.operation, use.index
-        if isinstance(op, scf.ForOp):
-            if index >= 3 and _accumulates(op, index - 3):
-                yield op.results[index - 3], dims
+        if isinstance(op, ktdp.YieldPartialOp):
+            yield from _met(op, here, dims)
+        elif op.parent_block() is not here:
+            # What is made outside of a branch or a loop does not enter what is in it each time.
+            continue
+        elif isinstance(op, scf.ForOp | scf.WhileOp):
+            lane = index - 3 if isinstance(op, scf.ForOp) else index
+            if lane >= 0 and (total := _accumulated(op, lane)) is not None:
+                yield total, dims
         elif isinstance(op, scf.YieldOp):
-            parent = op.parent_op()
-            counts = isinstance(parent, scf.ForOp) and parent is not inside and _accumulates(parent, index)
-            if parent is not None and (counts or isinstance(parent, scf.IfOp)):
-                yield parent.results[index], dims
+            if (total := _yielded(op.parent_op(), index)) is not None:
+                yield total, dims
         elif op.name in _CASTS:
             yield op.results[0], dims
-        elif op.name in _RESHAPES and index == 0:
-            if (axes := _reshaped(value, dims, op.results[0])) is not None:
+        elif op.name in RESHAPES and index == 0:
+            if (axes := reshaped(value, dims, op.results[0])) is not None:
                 yield op.results[0], axes
         elif _is_sum(op):
-            last = index == len(op.operands) - 1
-            if op.name.startswith("arith.") or last != (op.name == "linalg.add"):
+            if index in _addends(op):
                 yield op.results[0], dims
             elif op.name == "linalg.reduce":
                 gone = _reduced_axes(op)
                 yield op.results[0], tuple(d for a, d in enumerate(dims) if a not in gone)
 
 
-def _accumulates(loop: scf.ForOp, lane: int) -> bool:
-    """Whether every iteration yields what it got in that lane, and terms besides.
+def _yielded(parent: Operation | None, lane: int) -> SSAValue | None:
+    """The result that what the end of a region yields enters."""
+    if isinstance(parent, scf.IfOp):
+        return parent.results[lane]
+    return _accumulated(parent, lane) if isinstance(parent, scf.ForOp | scf.WhileOp) else None
 
-    No axis is lost on the way: nothing that is followed would bring one back.
-    """
-    end = loop.body.block.last_op
+
+def _addends(op: Operation) -> tuple[int, ...]:
+    """The operands of a sum that enter it as they are: both of an addition, the output of anything else."""
+    return (0, 1) if op.name in _ADDS else (len(op.operands) - 1,)
+
+
+def _met(end: ktdp.YieldPartialOp, here: Block, dims: Dims) -> Iterator[tuple[SSAValue, Dims]]:
+    """The sums that a core's part enters, of collectives that every core comes to once."""
+    produce = end.parent_op()
+    assert isinstance(produce, ktdp.InterTileProduceOp)
+    outside = produce.parent_block()
+    if here not in (outside, end.parent_block()):
+        return
+    for use in produce.future.uses:
+        op = use.operation
+        if (
+            isinstance(op, ktdp.InterTileReduceOp)
+            and op.producer_dependency_per_consumer is None
+            and op.parent_block() is outside
+            and isinstance(op.parent_op(), func.FuncOp)
+            and combiner_name(op.body.block) in _ADDS
+            and (axes := reshaped(end.value, dims, op.result)) is not None
+        ):
+            yield op.result, axes
+
+
+def _accumulated(loop: scf.ForOp | scf.WhileOp, lane: int) -> SSAValue | None:
+    """The result of a loop in a lane whose every iteration yields what it got there, and terms besides."""
+    if isinstance(loop, scf.ForOp):
+        body, result = loop.body.block, lane
+        carried = body.args[1 + lane]
+    else:
+        passed = loop.before_region.block.last_op
+        body = loop.after_region.block
+        assert passed is not None
+        handed = [v is loop.before_region.block.args[lane] for v in passed.operands[1:]]
+        if True not in handed:
+            return None
+        result = handed.index(True)
+        carried = body.args[result]
+    end = body.last_op
     assert end is not None
-    carried, target = loop.body.block.args[1 + lane], end.operands[lane]
-    todo: list[SSAValue] = [carried]
-    seen: set[SSAValue] = {carried}
-    while todo:
-        current = todo.pop()
-        if current is target:
-            return current is not carried
-        for following, _ in _onward(current, (None,) * _rank(current), loop):
-            if following not in seen:
-                seen.add(following)
-                todo.append(following)
-    return False
+    grows = end.operands[lane] is not carried and _contains(end.operands[lane], carried)
+    return loop.results[result] if grows else None
 
 
-def _within(block: Block, outer: Block) -> bool:
-    current: Block | None = block
-    while current is not None and current is not outer:
-        parent = current.parent_op()
-        current = parent.parent_block() if parent is not None else None
-    return current is outer
+def _contains(value: SSAValue, carried: SSAValue, known: dict[SSAValue, bool] | None = None) -> bool:
+    """Whether a value is `carried` and terms besides, with all its axes, whichever branches are taken."""
+    known = {carried: True} if known is None else known
+    if value not in known:
+        known[value] = isinstance(value, OpResult) and any(
+            all(_contains(v, carried, known) for v in each) for each in _parts(value)
+        )
+    return known[value]
 
 
-def _reshaped(value: SSAValue, dims: Dims, result: SSAValue) -> Dims | None:
-    """Loops along the axes of a reshape that adds and drops extents of one; None for any other."""
-    assert isinstance(value.type, TensorType)
-    assert isinstance(result.type, TensorType)
-    old = [(n, d) for n, d in zip(value.type.get_shape(), dims, strict=True) if n != 1]
-    new = [n for n in result.type.get_shape() if n != 1]
-    if [n for n, _ in old] != new:
-        return None
-    left = iter(d for _, d in old)
-    return tuple(next(left) if n != 1 else None for n in result.type.get_shape())
-
-
-class _Undecided(Exception):
-    """The value is not the same function of loads every time."""
-
-
-class _Reader:
-    """Formulas of values as numbers, equal for equal arithmetic, seen from one block that runs once."""
-
-    def __init__(self, root: Block, formulas: dict[Hashable, int]):
-        self.root = root
-        self.formulas = formulas
-        self.sources: list[Source] = []
-        self.pinned: set[int] = set()
-        self._known: dict[tuple[SSAValue, Dims], int] = {}
-
-    def read(self, value: SSAValue, dims: Dims) -> int:
-        """The formula of a value. Raises _Undecided."""
-        if (value, dims) not in self._known:
-            formula = self._formula(value, dims)
-            self._known[value, dims] = self.formulas.setdefault(formula, len(self.formulas))
-        return self._known[value, dims]
-
-    def _formula(self, value: SSAValue, dims: Dims) -> Hashable:
-        owner = value.owner
-        if isinstance(owner, Block):
-            if owner is not self.root and _within(owner, self.root):
-                raise _Undecided
-            return self._whole(value, dims)
-        assert isinstance(value, OpResult)
-        if isinstance(owner, arith.ConstantOp):
-            held = owner.value
-            if isinstance(held, DenseIntOrFPElementsAttr) and held.is_splat():
-                return "splat", held.get_values()[0], held.get_element_type()
-            return self._whole(held, dims)
-        if isinstance(owner, ktdp.LoadOp):
-            return self._load(owner, dims)
-        name = owner.name
-        if name in _RESHAPES or name == "tensor.cast":
-            shorter = _reshaped(value, dims, owner.operands[0])
-            if shorter is not None:
-                return self.read(owner.operands[0], shorter)
-        elif name == "tensor.splat":
-            return self.read(owner.operands[0], ())
-        elif name == "linalg.transpose":
-            order = owner.properties["permutation"].get_values()  # type: ignore[attr-defined]
-            return self.read(owner.operands[0], tuple(dims[list(order).index(a)] for a in range(len(dims))))
-        elif name == "linalg.broadcast":
-            added = owner.properties["dimensions"].get_values()  # type: ignore[attr-defined]
-            left = tuple(d for a, d in enumerate(dims) if a not in added)
-            return self.read(owner.operands[0], left)
-        elif _elementwise(owner):
-            operands = owner.operands[:-1] if name.startswith("linalg.") else owner.operands
-            parts = (self.read(v, dims if _rank(v) else ()) for v in operands)
-            return name, _attributes(owner), _element(value), tuple(parts)
-        return self._opaque(owner, value.index, dims)
-
-    def _whole(self, what: Hashable, dims: Sequence[int | None]) -> Hashable:
-        """Something that does not move: where its elements differ, positions count."""
-        self.pinned |= {d for d in dims if d is not None}
-        return "whole", what
-
-    def _opaque(self, op: Operation, result: int, dims: Dims) -> Hashable:
-        if not op.name.startswith(_OPAQUE):
-            raise _Undecided
-        self._whole(op, dims)
-        parts = tuple(self.read(v, (None,) * _rank(v)) for v in op.operands)
-        return op.name, _attributes(op), str(op.results[result].type), result, self.region(op), parts
-
-    def _load(self, load: ktdp.LoadOp, dims: Dims) -> Hashable:
-        tile = load.tile.owner
-        if not isinstance(tile, ktdp.ConstructAccessTileOp) or isinstance(tile.base.type, TensorType):
-            raise _Undecided
-        order = permutation(tile.access_tile_order.data)
-        if order is None:
-            raise _Undecided
-        axes: list[int | None] = [None] * len(order)
-        for position, axis in enumerate(order):
-            axes[axis] = dims[position]
-        source = Source(load, tuple(axes))
-        if source not in self.sources:
-            self.sources.append(source)
-        return "load", self.sources.index(source)
-
-    def region(self, op: Operation) -> Hashable:
-        """The arithmetic in an op's regions, values from outside included."""
-        numbers: dict[SSAValue, int] = {}
-        lines: list[Hashable] = [op.name]
-        for inner in (o for r in op.regions for o in r.walk()):
-            for block in (b for r in inner.parent_op().regions for b in r.blocks):  # type: ignore[union-attr]
-                for argument in block.args:
-                    numbers.setdefault(argument, len(numbers))
-            operands = tuple(
-                ("inner", numbers[v]) if v in numbers else self.read(v, (None,) * _rank(v))
-                for v in inner.operands
-            )
-            for result in inner.results:
-                numbers.setdefault(result, len(numbers))
-            lines.append(
-                (inner.name, _attributes(inner), operands, tuple(str(r.type) for r in inner.results))
-            )
-        return tuple(lines)
-
-
-def _elementwise(op: Operation) -> bool:
-    """Whether element i of the result is made of elements i of the operands."""
-    if op.name.startswith(("arith.", "math.")):
-        return True
-    named = op.name.startswith("linalg.") and not op.regions
-    ranks = {_rank(v) for v in op.operands}
-    return named and op.name not in _MATMULS and op.name != "linalg.fill" and len(ranks) == 1
-
-
-def _element(value: SSAValue) -> str:
-    return str(value.type.element_type if isinstance(value.type, TensorType) else value.type)
-
-
-def _attributes(op: Operation) -> Hashable:
-    return tuple(sorted((k, str(v)) for k, v in {**op.properties, **op.attributes}.items()))
+def _parts(value: OpResult) -> Iterator[tuple[SSAValue, ...]]:
+    """Values that a value is, and terms besides: any of the tuples, all of its members."""
+    op = value.owner
+    if isinstance(op, scf.IfOp):
+        ends = [region.block.last_op for region in op.regions]
+        yield tuple(end.operands[value.index] for end in ends if end is not None)
+    elif isinstance(op, scf.ForOp | scf.WhileOp):
+        for lane, init in enumerate(op.iter_args if isinstance(op, scf.ForOp) else op.arguments):
+            if _accumulated(op, lane) is value:
+                yield (init,)
+    elif op.name in _CASTS:
+        yield (op.operands[0],)
+    elif op.name in RESHAPES:
+        if reshaped(op.operands[0], (None,) * rank(op.operands[0]), value) is not None:
+            yield (op.operands[0],)
+    elif _is_sum(op):
+        for index in _addends(op):
+            yield (op.operands[index],)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp
@@ -13,9 +14,14 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError, V
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect import context
 from tracer.ktir.explain import explain, missing_terminator, undefined_hint
+from tracer.ktir.linalg_rules import linalg_findings
+from tracer.ktir.named_ops import named_violation
 from tracer.ktir.parser import KtirParser
 from tracer.ktir.printer import print_text
+from tracer.ktir.region_rules import region_findings
 from tracer.ktir.scope import out_of_scope
+from tracer.ktir.tensor_rules import tensor_findings
+from tracer.ktir.wording import reworded
 
 # What xDSL's builders and parsers raise on malformed input besides ParseError.
 _MALFORMED = (
@@ -41,6 +47,15 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
     Raises KtirError with one diagnostic for a syntax error (KT101), an undefined value (KT103), or, with
     `verify`, one for every operation that violates a rule of its own (KT102).
     """
+    return read(text, filename, verify=verify)[0]
+
+
+def read(
+    text: str, filename: str = "<ktir>", *, verify: bool = True
+) -> tuple[ModuleOp, tuple[Diagnostic, ...]]:
+    """As `parse`, with warnings about what the text says and the module no longer shows: decimal floats too
+    large for their type (KT124).
+    """
     lines = text.splitlines()
     if not any(line.partition("//")[0].strip() for line in lines):
         raise KtirError(
@@ -54,7 +69,8 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
         parser = KtirParser(context(), text, filename)
     except ParseError as error:
         place = error.span.get_location()
-        raise KtirError([_syntax(error.msg, filename, place.line, place.col, lines)]) from None
+        said = reworded(error.msg, text, error.span.start)
+        raise KtirError([_syntax(said, filename, place.line, place.col, lines)]) from None
     try:
         module = parser.parse_module()
     except ParseError as error:
@@ -69,7 +85,14 @@ def parse(text: str, filename: str = "<ktir>", *, verify: bool = True) -> Module
         raise KtirError(violations)
     if verify and (strangers := [with_source(d, lines) for d in out_of_scope(module)]):
         raise KtirError(strangers)
-    return module
+    return module, tuple(_too_large(parser, lines))
+
+
+def _too_large(parser: KtirParser, lines: list[str]) -> Iterator[Diagnostic]:
+    for position, kind in parser.too_large:
+        text = f"the number is too large for {kind}; write its bits where infinity or NaN is meant"
+        found = Diagnostic("KT124", text, "warning", parser.filename, *parser.place(position))
+        yield with_source(found, lines)
 
 
 def print_module(module: ModuleOp) -> str:
@@ -78,14 +101,19 @@ def print_module(module: ModuleOp) -> str:
 
 
 def op_violations(module: ModuleOp, lines: list[str] | None = None) -> list[Diagnostic]:
-    """One diagnostic for every operation whose own verifier rejects it."""
+    """Diagnostics for every operation whose own verifier rejects it, or whose types, regions or terminators
+    do not fit.
+    """
     found: dict[tuple[int, int, str], Diagnostic] = {}
     for op in module.walk():
         try:
             _verify_alone(op)
+            findings = [*tensor_findings(op), *linalg_findings(op)] or list(region_findings(op))
         except _MALFORMED as error:
-            finding = with_source(_violation(op, _first_line(error)), lines)
-            found.setdefault((finding.line, finding.column, finding.message), finding)
+            findings = [_violation(op, _first_line(error))]
+        for finding in findings:
+            key = finding.line, finding.column, finding.message
+            found.setdefault(key, with_source(finding, lines))
     return list(found.values())
 
 
@@ -95,6 +123,11 @@ def _violation(op: Operation, message: str) -> Diagnostic:
         return at(_twice(op), "KT116", f"{match.group(1)} is defined twice")
     if message.endswith("index out of range"):
         message = "an axis that it names is not there; check dimensions and permutation against the ranks"
+    if match := re.fullmatch(
+        r"Region '(\w+)' .*but got 0 blocks|.*needs to have at least one block", message
+    ):
+        end = "scf.condition" if match.group(1) == "before_region" else missing_terminator(op.name)
+        return at(op, "KT119", f"a region of {op.name} is empty; it must end with {end}")
     last = None
     if "terminates with operation" in message and op.regions and op.regions[0].blocks.last is not None:
         last = op.regions[0].blocks.last.last_op
@@ -122,6 +155,9 @@ _DYNAMIC = {"static_output_shape": "dynamic_output_shape"}
 
 
 def _verify_alone(op: Operation) -> None:
+    if (wrong := named_violation(op)) is not None:
+        # Before xDSL's own rules, which speak of shapes that other maps or operands would have.
+        raise VerifyException(wrong)
     if isinstance(op, ExpandShapeOp):
         # xDSL's own rule refuses rank 0; the verifier has every rule of a reshape.
         op.get_irdl_definition().verify(op)
@@ -155,6 +191,8 @@ def _first_line(error: BaseException) -> str:
     for line in notes:
         if line.startswith("Operation does not verify:"):
             return line.removeprefix("Operation does not verify:").strip()
+    if len(notes) > 1 and notes[0].endswith("does not verify:"):
+        return f"{notes[0]} {notes[1]}"
     return cast(str, notes[0]) if notes else type(error).__name__
 
 

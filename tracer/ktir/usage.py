@@ -13,6 +13,7 @@ from xdsl.dialects.linalg.ops import ReduceOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Operation, SSAValue
 
+from tracer.ktir.affine import set_box
 from tracer.ktir.diagnostics import Diagnostic, at, location
 from tracer.ktir.dialect import (
     CONTRACTIONS,
@@ -20,6 +21,7 @@ from tracer.ktir.dialect import (
     ConstructAccessTileOp,
     ConstructIndirectAccessTileOp,
     ConstructMemoryViewOp,
+    InterTileReduceOp,
     NamedLinalgOp,
     ReduceManyOp,
     StoreOp,
@@ -46,9 +48,13 @@ def usage(module: ModuleOp) -> list[Diagnostic]:
         elif isinstance(op, scf.ForOp):
             found += [*_carried(op), *_repeated(op), *_never(op)]
         elif isinstance(op, ConstructMemoryViewOp):
-            found += _overlap(op)
+            found += [*_overlap(op), *_wide(op)]
+        elif isinstance(op, ConstructIndirectAccessTileOp):
+            found += _still(op)
         elif isinstance(op, ReduceOp | ReduceManyOp):
             found += _ignored(op)
+        elif isinstance(op, InterTileReduceOp):
+            found += _lost(op)
         found += [*_unused(op), *_undefined(op)]
     return found
 
@@ -85,6 +91,14 @@ def _undefined(op: Operation) -> Iterable[Diagnostic]:
             text = f"{_name(value)} {place}: its elements are undefined until something fills them"
             yield at(op, "KT204", text, "warning")
             return
+
+
+def _lost(op: InterTileReduceOp) -> Iterable[Diagnostic]:
+    """Partials that the body of a collective ignores."""
+    for argument in op.body.block.args:
+        if not argument.uses:
+            text = f"the body does not use {_name(argument)}: the partials of some cores do not count"
+            yield at(op, "KT122", text, "warning")
 
 
 def _ignored(op: Operation) -> Iterable[Diagnostic]:
@@ -187,6 +201,33 @@ def _overlap(op: ConstructMemoryViewOp) -> Iterable[Diagnostic]:
         return
     text = f"strides {strides} make elements of a stored view of sizes {sizes} share memory"
     yield at(op, "KT118", text, "warning")
+
+
+def _wide(op: ConstructMemoryViewOp) -> Iterable[Diagnostic]:
+    """Coordinates that a view's set holds and the view does not have."""
+    sizes = [int(n) for n in op.static_sizes.get_values()]
+    # A part of a distributed view has global coordinates in its set.
+    tiles = (ConstructAccessTileOp, ConstructIndirectAccessTileOp)
+    if op.sizes or not all(isinstance(use.operation, tiles) for use in op.view.uses):
+        return
+    box = set_box(op.coordinate_set.data)
+    for axis, (lo, hi, size) in enumerate(zip(box.lo, box.hi, sizes, strict=True) if box else ()):
+        if lo < hi and (lo < 0 or hi > size):
+            text = f"the coordinate set goes from {lo} to {hi - 1} along axis {axis}"
+            yield at(op, "KT113", f"{text}, the view from 0 to {size - 1}", "warning")
+            return
+
+
+def _still(op: ConstructIndirectAccessTileOp) -> Iterable[Diagnostic]:
+    """Variables along which a tile is the same everywhere."""
+    captured = len(op.captured)
+    used = {d - captured for _, map_ in op.subscripts() for d in map_.used_dims()}
+    points = op.variables_space_set.data
+    box = set_box(points) if not points.num_symbols else None
+    for index, variable in enumerate(op.variables.block.args):
+        if index not in used and not (box is not None and box.shape[index] == 1):
+            text = f"no subscript uses {_name(variable)}: along it the elements of the tile are the same"
+            yield at(op, "KT122", text, "warning")
 
 
 def _attributes(op: Operation) -> Iterable[Diagnostic]:

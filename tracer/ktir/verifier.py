@@ -47,7 +47,7 @@ def verify(module: ModuleOp) -> list[Diagnostic]:
                 found.append(at(op, "KT116", f"function {op.sym_name.data} is defined twice"))
             called = _called(op, module)
             found += [*_grid(op, called), *_arguments(op, called)]
-        found += [*_foreign(op), *_maps(op)]
+        found += _foreign(op)
         if isinstance(op, ConstructAccessTileOp):
             found += _tile(op, op.access_tile_set.data, op.access_tile_order.data.results)
         elif isinstance(op, ConstructIndirectAccessTileOp):
@@ -78,13 +78,6 @@ def _arguments(op: func.FuncOp, called: bool) -> Iterable[Diagnostic]:
                 f"argument {name} is {argument.type}: take index, and build views with construct_memory_view"
             )
             yield at(op, "KT216", text)
-
-
-def _maps(op: Operation) -> Iterable[Diagnostic]:
-    """Maps that would change what a named operation computes."""
-    if op.name.startswith("linalg.") and op.name != "linalg.generic" and "indexing_maps" in op.attributes:
-        text = f"{op.name} has its own indexing maps; write linalg.generic for others"
-        yield at(op, "KT102", text)
 
 
 def _grid(op: func.FuncOp, called: bool) -> Iterable[Diagnostic]:
@@ -176,7 +169,7 @@ def public_parser_findings(module: ModuleOp) -> list[Diagnostic]:
     for op in module.walk():
         text = None
         if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr):
-            if not op.value.is_splat() and len(op.value.get_shape()) > 1:
+            if len(op.value) and not op.value.is_splat() and len(op.value.get_shape()) > 1:
                 text = "nested dense lists are read as zeros; use a rank-1 constant and tensor.expand_shape"
         elif op.name == "func.call":
             text = "calls are unknown"

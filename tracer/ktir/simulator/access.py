@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -105,12 +105,39 @@ def check_points(view: View, points: np.ndarray) -> None:
             raise Fault("KT203", f"outside {view.buffer.name}, which has {view.buffer.numel} elements", where)
 
 
-def _where(mask: Tensor, lo: Sequence[int]) -> Coordinates:
-    # Where elements have several numbers each, the mask has one axis more.
-    return tuple(int(i) + b for i, b in zip(torch.nonzero(mask)[0], lo, strict=False))
+Place = Callable[[Sequence[int]], Coordinates]
+"""Coordinates in the view of an element of a window, whose place in the window is given."""
 
 
-def note_read(session: Session, buffer: Buffer, window: Window, lo: Sequence[int]) -> None:
+def _in_box(lo: Sequence[int]) -> Place:
+    # Where elements have several numbers each, the place has one axis more.
+    return lambda place: tuple(i + b for i, b in zip(place, lo, strict=False))
+
+
+def _in_list(view: View, flat: np.ndarray) -> Place:
+    return lambda place: coordinates(int(flat[place[0]]) - view.offset, view.sizes, view.strides)
+
+
+def _first(mask: Tensor) -> list[int]:
+    return [int(i) for i in torch.nonzero(mask)[0]]
+
+
+def coordinates(index: int, sizes: Sequence[int], strides: Sequence[int]) -> Coordinates:
+    """Coordinates of the element `index` elements from the one at the origin; any of them where the layout
+    overlaps itself.
+    """
+    index -= sum((n - 1) * s for n, s in zip(sizes, strides, strict=True) if s < 0)
+    found = [0] * len(sizes)
+    for axis in sorted(range(len(sizes)), key=lambda a: -abs(strides[a])):
+        size, stride = sizes[axis], strides[axis]
+        if size > 1 and stride:
+            step = min(index // abs(stride), size - 1)
+            index -= step * abs(stride)
+            found[axis] = step if stride > 0 else size - 1 - step
+    return tuple(found)
+
+
+def note_read(session: Session, buffer: Buffer, window: Window, place: Place) -> None:
     """Record that the current core reads these elements; report what it must not read yet."""
     order, core = session.order, session.core
     buffer.track(order.dtype)
@@ -119,14 +146,16 @@ def note_read(session: Session, buffer: Buffer, window: Window, lo: Sequence[int
     if not buffer.initialized:
         missing = writers == UNWRITTEN
         if bool(missing.any()):
-            session.report("KT204", f"{buffer.name}: nobody wrote this element", _where(missing, lo))
+            where = place(_first(missing))
+            session.report("KT204", f"{buffer.name}: nobody wrote this element", where)
     if (foreign := order.foreign(writers, core)) is not None:
         other = order.writer(int(writers[tuple(torch.nonzero(foreign)[0])]))
-        session.report("KT206", f"{buffer.name}: core {other} writes this element", _where(foreign, lo))
+        where = place(_first(foreign))
+        session.report("KT206", f"{buffer.name}: core {other} writes this element", where)
     order.read(buffer, window, core)
 
 
-def note_write(session: Session, buffer: Buffer, window: Window, lo: Sequence[int]) -> None:
+def note_write(session: Session, buffer: Buffer, window: Window, place: Place) -> None:
     """Record that the current core writes these elements; report what others wrote or read."""
     order, core = session.order, session.core
     buffer.track(order.dtype)
@@ -134,9 +163,10 @@ def note_write(session: Session, buffer: Buffer, window: Window, lo: Sequence[in
     writers = window.get(buffer.writers)
     if (foreign := order.foreign(writers, core)) is not None:
         other = order.writer(int(writers[tuple(torch.nonzero(foreign)[0])]))
-        session.report("KT205", f"{buffer.name}: core {other} writes this element too", _where(foreign, lo))
+        where = place(_first(foreign))
+        session.report("KT205", f"{buffer.name}: core {other} writes this element too", where)
     if (late := order.unordered_reads(buffer, window, core)) is not None:
-        session.report("KT206", f"{buffer.name}: another core reads this element", _where(late, lo))
+        session.report("KT206", f"{buffer.name}: another core reads this element", place(_first(late)))
     window.put(buffer.writers, order.mark(core))
 
 
@@ -158,7 +188,7 @@ def read_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[in
     if not buffer.stored:
         return strided(buffer.data, offset, shape, view.strides)
     if session.sanitize:
-        note_read(session, buffer, BoxWindow(offset, shape, view.strides, buffer.grain), lo)
+        note_read(session, buffer, BoxWindow(offset, shape, view.strides, buffer.grain), _in_box(lo))
     return strided(buffer.data, offset, shape, view.strides).clone(memory_format=torch.contiguous_format)
 
 
@@ -175,7 +205,7 @@ def write_box(session: Session, view: View, lo: Sequence[int], shape: Sequence[i
     offset = view.address(lo)
     session.accessed(buffer, *span(offset, shape, view.strides))
     if session.sanitize:
-        note_write(session, buffer, BoxWindow(offset, shape, view.strides, buffer.grain), lo)
+        note_write(session, buffer, BoxWindow(offset, shape, view.strides, buffer.grain), _in_box(lo))
     assign(buffer.data, offset, shape, view.strides, value)
 
 
@@ -195,7 +225,7 @@ def read_addresses(session: Session, view: View, flat: np.ndarray) -> Tensor:
     if len(flat):
         session.accessed(buffer, int(flat.min()), int(flat.max()))
     if buffer.stored and session.sanitize:
-        note_read(session, buffer, ElementWindow(addresses, buffer.grain), (0,))
+        note_read(session, buffer, ElementWindow(addresses, buffer.grain), _in_list(view, flat))
     return buffer.data[addresses]
 
 
@@ -205,14 +235,14 @@ def write_addresses(session: Session, view: View, flat: np.ndarray, value: Tenso
     if not len(flat):
         return
     session.accessed(buffer, int(flat.min()), int(flat.max()))
-    unique, last = np.unique(flat[::-1], return_index=True)
+    unique, last, counts = np.unique(flat[::-1], return_index=True, return_counts=True)
     if len(unique) != len(flat):
-        session.report(
-            "KT217", f"{buffer.name}: {len(flat) - len(unique)} elements are written twice; the last wins"
-        )
+        first = int(np.isin(flat, unique[counts > 1]).argmax())
+        text = f"{buffer.name}: {len(flat) - len(unique)} elements are written twice, where the last wins"
+        session.report("KT217", f"{text}; the first is", _in_list(view, flat)([first]))
         keep = len(flat) - 1 - last
         flat, value = flat[keep], value[torch.from_numpy(keep)]
     addresses = torch.from_numpy(np.array(flat))
     if session.sanitize:
-        note_write(session, buffer, ElementWindow(addresses, buffer.grain), (0,))
+        note_write(session, buffer, ElementWindow(addresses, buffer.grain), _in_list(view, flat))
     buffer.data[addresses] = value

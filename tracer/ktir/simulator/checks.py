@@ -18,7 +18,6 @@ from tracer.ktir.simulator.memory import UNWRITTEN
 from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
-from tracer.target import SpyreTarget
 
 Probe = Callable[[Operation], Callable[..., None]]
 """Gives for an operation the function that is called with its results."""
@@ -38,7 +37,7 @@ def after_run(
     `peak` is what `liveness.peak` found. `again` prepares the same run anew, with a probe at every
     operation: a session and the values to run it with.
     """
-    found = scratchpad(peak, session.target, session.scratchpad_bytes())
+    found = scratchpad(peak, session)
     for i in uninitialized:
         held = buffers[i]
         if held is not None and (finding := _uncovered(function, held, i)) is not None:
@@ -48,18 +47,26 @@ def after_run(
     return found
 
 
-def scratchpad(peak: tuple[int, Operation], target: SpyreTarget, stored: int = 0) -> list[Diagnostic]:
-    """Peak live tile bytes of one core, and bytes `stored` in its scratchpad through views, against the
-    scratchpad's size and the back end's reserve.
+def scratchpad(peak: tuple[int, Operation], session: Session) -> list[Diagnostic]:
+    """Live tile bytes of the core with most of them, and bytes stored in its scratchpad through views,
+    against the scratchpad's size and the back end's reserve.
+
+    `peak` is what every core may hold; the session knows more where extents are known at run time only.
     """
-    tiles, op = peak
+    target = session.target
+    uses = []
+    for core in range(session.cores):
+        tiles, op = max(peak, session.most.get(core, peak), key=lambda found: found[0])
+        uses.append((tiles, op, session.scratchpad_bytes(core), core))
+    tiles, op, stored, worst = max(uses, key=lambda use: use[0] + use[2])
+    place = worst if session.most else None
     text = f"{tiles} bytes of tiles live here"
     if stored:
         text += f" beside {stored} that are stored in the scratchpad"
     if tiles + stored > target.lx_bytes:
-        return [at(op, "KT207", f"{text}, the scratchpad has {target.lx_bytes}")]
+        return [at(op, "KT207", f"{text}, the scratchpad has {target.lx_bytes}", core=place)]
     if tiles + stored > target.lx_warn_bytes:
-        return [at(op, "KT208", f"{text}, above {target.lx_warn_bytes}", "warning")]
+        return [at(op, "KT208", f"{text}, above {target.lx_warn_bytes}", "warning", core=place)]
     return []
 
 

@@ -22,7 +22,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tracer.ktir.diagnostics import KtirError, at
 from tracer.ktir.simulator.compat import two_step_rsqrt
 from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, rounder, wrap
-from tracer.ktir.simulator.dynamic import alike, is_dynamic
+from tracer.ktir.simulator.dynamic import alike, elements, is_dynamic, shapes_of
+from tracer.ktir.simulator.liveness import Held, element_bytes
 from tracer.ktir.simulator.scalar_ops import CMPI, predicate_of, scalar_function
 from tracer.ktir.simulator.tensor_ops import tile_function
 
@@ -82,6 +83,10 @@ class Compiler:
     current: Operation | None = None
     extents: dict[Operation, str] = field(default_factory=dict)
     """Local variables that hold the extents of the loops of generics over dynamic tiles."""
+    shaped: Set[Operation] = frozenset()
+    """Operations whose executions are counted by core and by the shapes of their operands and results."""
+    held: dict[Operation, Held] = field(default_factory=dict)
+    """What cores hold at operations, in functions where only a run can tell how much that is."""
 
     def line(self, text: str) -> None:
         """Append one line of Python that belongs to the current operation."""
@@ -149,17 +154,33 @@ class Compiler:
                 if not op.results:
                     self.line("pass")
                 return
+            held = self.held.get(op)
+            after = held is not None and not held.values.isdisjoint(op.results)
+            if held is not None and not after:
+                self.measure(held)
             emitter = EMITTERS.get(op.name)
             if emitter is not None:
                 emitter(self, op)
             else:
                 self.plain(op)
+            if held is not None and after:
+                self.measure(held)
+            if op in self.shaped and not self.vector:
+                shapes = f"{self.bind(shapes_of, 'f')}({self.uses([*op.operands, *op.results])})"
+                self.line(f"counts[session.core, {self.bind(op, 'op')}, {shapes}] += 1")
             if self.probe is not None and not self.vector and op.results:
                 self.line(f"{self.bind(self.probe(op), 'p')}({self.uses(op.results)},)")
         except (UnsupportedTypeError, Unsupported) as error:
             raise KtirError([at(op, "KT117", str(error))]) from None
         finally:
             self.current = outer
+
+    def measure(self, held: Held) -> None:
+        """Tell the session how many bytes of tiles the core holds, where some have unknown extents."""
+        count = self.bind(elements, "f")
+        parts = [f"{element_bytes(v)} * {count}({self.use(v)})" for v in held.unknown]
+        if parts:
+            self.line(f"session.hold({self.bind(held.op, 'op')}, {' + '.join([str(held.known), *parts])})")
 
     def plain(self, op: Operation) -> None:
         """An arith or math op, on tiles or on scalars."""
@@ -242,6 +263,7 @@ _CONTROL = {
 _ALWAYS = _CONTROL | {
     "ktdp.load",
     "ktdp.store",
+    "ktdp.inter_tile_produce",
     "ktdp.inter_tile_reduce",
     "func.call",
 }

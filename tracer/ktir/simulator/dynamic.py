@@ -13,6 +13,8 @@ from xdsl.ir import Operation, SSAValue
 from tracer.ktir.simulator.dtypes import is_tensor
 from tracer.ktir.simulator.faults import Fault
 
+Shapes = tuple[tuple[int, ...] | None, ...]
+
 
 def declared(value: SSAValue) -> tuple[int, ...]:
     """Extents of a tile's type, -1 where dynamic."""
@@ -36,6 +38,18 @@ def filled(shape: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
 def counted(extents: Sequence[int], dim: int) -> Tensor:
     """0, 1, ... along `dim` of a space, of extent 1 along the others."""
     return torch.arange(extents[dim]).reshape([-1 if d == dim else 1 for d in range(len(extents))])
+
+
+def elements(value: Any) -> int:
+    """Elements of a tile, or of the partial in a future; 0 where the executing core has none."""
+    if isinstance(value, tuple):
+        _, _, value, _ = value
+    return value.numel() if isinstance(value, Tensor) else 0
+
+
+def shapes_of(*values: Any) -> Shapes:
+    """The shapes of tiles; None for what is none."""
+    return tuple(tuple(v.shape) if isinstance(v, Tensor) else None for v in values)
 
 
 def require(shape: Sequence[int], wanted: Sequence[int]) -> None:

@@ -45,4 +45,4 @@ def dense(value: DenseIntOrFPElementsAttr) -> torch.Tensor:
         values = narrowed(values, el.dtype)
     else:
         values = (values & 1).bool() if el.bits == 1 else values.to(el.dtype)
-    return values[0].expand(shape).contiguous() if value.is_splat() else values.reshape(shape)
+    return values[0].expand(shape).contiguous() if len(value) and value.is_splat() else values.reshape(shape)

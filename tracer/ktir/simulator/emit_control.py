@@ -8,6 +8,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits, weight
+from tracer.ktir.simulator.liveness import tiles_held
 
 
 def loop_over(compiler: Compiler, target: SSAValue, bounds: Sequence[str], operations: int) -> None:
@@ -105,6 +106,9 @@ def _call(compiler: Compiler, op: Operation) -> None:
     if any(inner.name == "func.call" for inner in found[0].walk()) and _calls(compiler, found[0], name):
         raise Unsupported(f"function {name} calls itself")
     # Calls are inlined: KTIR has no recursion, and one Python function keeps places and collectives simple.
+    if op in compiler.held:
+        around = compiler.held[op].around
+        compiler.held.update((held.op, held) for held in tiles_held(body, around))
     renamed = dict(compiler.names)
     for arg, value in zip(body.args, op.arguments, strict=True):
         expression = compiler.use(value)

@@ -153,7 +153,7 @@ def _generic(compiler: Compiler, op: Operation) -> None:
 
 def _runners(compiler: Compiler, op: linalg.GenericOp) -> tuple[str, Callable[[tuple[int, ...]], Runner]]:
     """Emits the body; returns its name, and what makes the runner for given extents of the loops."""
-    reduced = [i for i, t in enumerate(op.iterator_types) if t.data == "reduction"]
+    reduced = reduced_loops(op)
     block = op.body.block
     if not reduced:
         return compiler.vectorised(op.body, block.args), lambda extents: _parallel(op, extents)
@@ -166,6 +166,17 @@ def _runners(compiler: Compiler, op: linalg.GenericOp) -> tuple[str, Callable[[t
     if any(inner.name == "linalg.index" for inner in block.ops):
         raise Unsupported("linalg.index in a reduction whose body is no plain combination is not supported")
     return compiler.vectorised(op.body, block.args), lambda extents: _stepwise(op, extents, reduced)
+
+
+def reduced_loops(op: linalg.GenericOp) -> list[int]:
+    """The loops that come to an element of some output more than once: those which its map leaves out.
+
+    What the iterators are called does not change the loop nest: a "reduction" that every output keeps runs as
+    a parallel loop does.
+    """
+    outputs = [m.data for m in op.indexing_maps][len(op.inputs) :]
+    kept = [{e.position for e in m.results if isinstance(e, AffineDimExpr)} for m in outputs]
+    return [d for d in range(outputs[0].num_dims) if any(d not in dims for dims in kept)]
 
 
 class _Space:
@@ -213,10 +224,15 @@ def _stepwise(op: linalg.GenericOp, extents: Sequence[int], reduced: Sequence[in
 
     def stepwise(run: Callable[..., Any], *tiles: Any) -> Any:
         spaces = space.spread(tiles)
+        # An output may keep a loop that another reduces, so that a step may write a part of it only.
+        spaces[inputs:] = [s.clone() for s in spaces[inputs:]]
         for point in itertools.product(*(range(extents[d]) for d in reduced)):
-            window = [_at(s, reduced, point) for s in spaces[:inputs]] + spaces[inputs:]
-            out = run(*window)
-            spaces[inputs:] = out if isinstance(out, tuple) else (out,)
+            window = [_at(s, reduced, point) for s in spaces]
+            parts = window[inputs:]
+            # The body gets copies, since it may yield one output as another.
+            out = run(*window[:inputs], *(part.clone() for part in parts))
+            for part, value in zip(parts, out if isinstance(out, tuple) else (out,), strict=True):
+                part.copy_(value)
         return space.finish(spaces[inputs:])
 
     return stepwise

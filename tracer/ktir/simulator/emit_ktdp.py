@@ -26,8 +26,9 @@ from tracer.ktir.simulator.access import (
 )
 from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import element
-from tracer.ktir.simulator.dynamic import require
+from tracer.ktir.simulator.dynamic import declared, require
 from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.groups import dependent
 from tracer.ktir.simulator.indirect import builder, gather, scatter
 from tracer.ktir.simulator.memory import DistributedView, Pointer, View, make_view
 
@@ -52,9 +53,9 @@ def _view(compiler: Compiler, op: Operation) -> None:
         session: Any, pointer: Any, dynamic_sizes: Sequence[int], dynamic_strides: Sequence[int]
     ) -> View:
         extents, steps = _fill(sizes, dynamic_sizes), _fill(strides, dynamic_strides)
-        for axis, (extent, declared) in enumerate(zip(extents, shape, strict=True)):
-            if extent < 0 or (declared != DYNAMIC_INDEX and extent != declared):
-                raise Fault("KT215", f"size {extent} of axis {axis} differs from the memref's {declared}")
+        for axis, (extent, wanted) in enumerate(zip(extents, shape, strict=True)):
+            if extent < 0 or (wanted != DYNAMIC_INDEX and extent != wanted):
+                raise Fault("KT215", f"size {extent} of axis {axis} differs from the memref's {wanted}")
         if space.is_local:
             pointer = session.local_pointer(pointer, core, el)
         elif not isinstance(pointer, Pointer):
@@ -330,9 +331,7 @@ def _produce(compiler: Compiler, op: Operation) -> None:
     block = op.body.block
     key = compiler.bind(op, "op")
     single = compiler.keep is None and any(
-        isinstance(use.operation, ktdp.InterTileReduceOp)
-        and use.operation.producer_dependency_per_consumer is not None
-        for use in op.future.uses
+        reduce.producer_dependency_per_consumer is not None for reduce in _reduces(compiler.module, op)
     )
     compiler.line(f"{compiler.define(block.args[0])} = session.group({key})")
     compiler.line(f"if {compiler.use(block.args[0])} is not None:")
@@ -348,6 +347,31 @@ def _produce(compiler: Compiler, op: Operation) -> None:
     compiler.line("else:")
     turn = f"session.publish({key}, None)" if single else "0"
     compiler.line(f"    {compiler.define(op.future)} = ({key}, None, None, {turn})")
+
+
+def _reshaper(source: tuple[int, ...], shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    """Gives a tile of as many elements another shape; what is no tile stays."""
+    if source != shape and shape.count(DYNAMIC_INDEX) > 1:
+        raise Unsupported("a reduced tile with several extents known at run time only keeps its shape")
+    known = max(1, prod(n for n in shape if n != DYNAMIC_INDEX))
+
+    def reshape(tile: Any) -> Any:
+        if not isinstance(tile, Tensor):
+            return tile
+        if source == shape:
+            require(tile.shape, shape)
+            return tile
+        return tile.reshape([tile.numel() // known if n == DYNAMIC_INDEX else n for n in shape])
+
+    return reshape
+
+
+def _reduces(module: Operation, op: ktdp.InterTileProduceOp) -> list[ktdp.InterTileReduceOp]:
+    """The reduces that may get the future: any at all where it is handed on."""
+    found = dependent(op)
+    if found is not None:
+        return found
+    return [other for other in module.walk() if isinstance(other, ktdp.InterTileReduceOp)]
 
 
 @emits("ktdp.inter_tile_reduce")
@@ -366,8 +390,7 @@ def _inter_reduce(compiler: Compiler, op: Operation) -> None:
     assert end is not None
     compiler.line(f"return {compiler.use(end.operands[0])}")
     compiler.indent -= 1
-    shape = tuple(op.result.type.get_shape())
-    finish = compiler.bind(lambda t: t.reshape(shape) if isinstance(t, Tensor) else t, "f")
+    finish = compiler.bind(_reshaper(declared(op.identity), declared(op.result)), "f")
     key = compiler.bind(op, "op")
     request = f"({key}, {compiler.use(op.future)}, {compiler.use(op.identity)}, {name})"
     compiler.line(f"{compiler.define(op.result)} = {finish}((yield {request}))")

@@ -74,7 +74,7 @@ def _forall(compiler: Compiler, op: Operation) -> None:
         name = compiler.use(arg)
         compiler.line(f"{name}_shared = {compiler.bind(Shared, 'f')}({name})")
     for arg, bounds in zip(op.indices, op.bounds(), strict=True):
-        texts = [str(b) if isinstance(b, int) else compiler.use(b) for b in bounds]  # type: ignore[arg-type]
+        texts = [str(b) if isinstance(b, int) else compiler.use(b) for b in bounds]
         loop_over(compiler, arg, texts, weight(op.body.block))
     compiler.block(op.body.block)
     compiler.indent -= len(op.indices)

@@ -15,6 +15,7 @@ from torch import Tensor
 from xdsl.ir import Operation
 
 from tracer.ktir import dialect as ktdp
+from tracer.ktir.accessed import value_name
 from tracer.ktir.affine import contains, evaluate, order_points, permutation, set_box, set_points
 from tracer.ktir.simulator import distributed
 from tracer.ktir.simulator.access import addresses_of, read_addresses, write_addresses
@@ -31,6 +32,7 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[AnyVi
     shape = tuple(op.tile.type.get_shape())
     size = int(np.prod(shape, dtype=np.int64))
     axes = permutation(order)
+    names = [value_name(v) for v in op.index_views]
 
     def build(
         session: Any, view: AnyView, captured: Sequence[int], views: Sequence[AnyView], symbols: Sequence[int]
@@ -47,11 +49,15 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[AnyVi
         if int(np.prod(full, dtype=np.int64)) != size:
             raise Fault("KT113", f"the set holds {np.prod(full)} points, the tile {size} elements")
         dims: list[Any] = [*captured, *variables]
-        remaining = iter(views)
+        remaining = iter(zip(views, names, strict=True))
         coordinates = []
         for axis, (indirect, map_) in enumerate(subscripts):
             values = [np.asarray(evaluate(e, dims), dtype=np.int64) for e in map_.results]
-            coordinates.append(_lookup(session, op, next(remaining), values, axis) if indirect else values[0])
+            if indirect:
+                tensor, name = next(remaining)
+                coordinates.append(_lookup(session, op, tensor, values, axis, name))
+            else:
+                coordinates.append(values[0])
         places = _places(view, coordinates, full)
         if box is not None and axes is not None:
             places = places.transpose([*axes, *range(len(axes), places.ndim)])
@@ -85,11 +91,14 @@ def held(view: AnyView, places: np.ndarray) -> Iterator[tuple[View, np.ndarray]]
 
 
 def _lookup(
-    session: Any, op: Operation, view: AnyView, coordinates: Sequence[np.ndarray], axis: int
+    session: Any, op: Operation, view: AnyView, coordinates: Sequence[np.ndarray], axis: int, name: str
 ) -> np.ndarray:
     """Elements of an index tensor at broadcast coordinates."""
     shape = np.broadcast_shapes(*(c.shape for c in coordinates))
-    places = _places(view, coordinates, shape)
+    try:
+        places = _places(view, coordinates, shape)
+    except Fault as fault:
+        raise Fault(fault.code, f"in index tensor {name}: {fault.message}", fault.coordinates) from None
     places = places.reshape(-1, *places.shape[len(shape) :])
     for part, addresses in held(view, places):
         session.indexed(op, part, addresses)
@@ -114,8 +123,7 @@ def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int
     total = np.asarray(view.offset, dtype=np.int64)
     for axis, (values, (low, high), stride) in enumerate(zip(coordinates, bounds, view.strides, strict=True)):
         if values.size and (int(values.min()) < low or int(values.max()) >= high):
-            where = np.argwhere(np.broadcast_to((values < low) | (values >= high), full))[0]
-            point = tuple(int(np.broadcast_to(c, full)[tuple(where)]) for c in coordinates)
+            point = _first_of((values < low) | (values >= high), coordinates, full)
             code = "KT201" if not 0 <= point[axis] < view.sizes[axis] else "KT202"
             raise Fault(code, f"axis {axis}: coordinate {point[axis]} is not in [{low}, {high})", point)
         total = total + values * stride
@@ -123,9 +131,15 @@ def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int
         points, symbols = view.points
         inside = np.broadcast_to(contains(points, list(coordinates), symbols), full)
         if not inside.all():
-            where = np.argwhere(~inside)[0]
-            point = tuple(int(np.broadcast_to(c, full)[tuple(where)]) for c in coordinates)
+            point = _first_of(~inside, coordinates, full)
             raise Fault("KT202", "outside the coordinate set of the view", point)
     if not view.inside and total.size and (int(total.min()) < 0 or int(total.max()) >= view.buffer.numel):
-        raise Fault("KT203", f"outside {view.buffer.name}, which has {view.buffer.numel} elements")
+        point = _first_of((total < 0) | (total >= view.buffer.numel), coordinates, full)
+        raise Fault("KT203", f"outside {view.buffer.name}, which has {view.buffer.numel} elements", point)
     return total
+
+
+def _first_of(mask: np.ndarray, coordinates: Sequence[np.ndarray], full: Sequence[int]) -> tuple[int, ...]:
+    """The first point, of broadcast coordinates, for which a mask holds."""
+    where = tuple(np.argwhere(np.broadcast_to(mask, full))[0])
+    return tuple(int(np.broadcast_to(c, full)[where]) for c in coordinates)

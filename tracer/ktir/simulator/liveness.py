@@ -1,19 +1,22 @@
-"""Peak bytes of tiles alive at once on one core, from SSA liveness.
+"""Tiles alive at once on one core, from SSA liveness.
 
 A tile lives from its definition to its last use; at an operation, operands and results live together. The
 result of an operation with `outs`, of a reshape, and of a loop's carried value takes the place of the
 value it continues where that value dies there. Splat constants and `tensor.empty` hold no elements of
-their own.
+their own. A future holds what the core produced until its last use on that core: the yielded tile itself
+where the core has it anyway. A producer has one round under way, as one that ran ahead could wait.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, TensorType
-from xdsl.dialects.func import FuncOp
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, Attribute, DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tracer.ktir.dialect import ForallOp
+from tracer.ktir.dialect import ForallOp, InterTileProduceOp, InterTileReduceOp, TileFutureType
 from tracer.ktir.simulator.dtypes import UnsupportedTypeError, element
 
 _ALIASES = {
@@ -21,33 +24,148 @@ _ALIASES = {
     "tensor.collapse_shape",
     "tensor.reshape",
     "tensor.cast",
-    "scf.yield",
 }
 _FREE = {"tensor.empty", "tensor.splat"}
+_NESTED = (
+    scf.ForOp,
+    scf.IfOp,
+    scf.WhileOp,
+    scf.ParallelOp,
+    ForallOp,
+    InterTileProduceOp,
+    InterTileReduceOp,
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a core holds while an operation runs."""
+
+    op: Operation
+    values: frozenset[SSAValue]
+    """Tiles and futures that take space of their own."""
+    around: frozenset[SSAValue]
+    """Those of them that stay while the regions of the operation run, or the function that it calls."""
+
+    @property
+    def known(self) -> int:
+        """Bytes of those whose extents are known without running."""
+        return sum(tile_bytes(v) for v in self.values)
+
+    @property
+    def unknown(self) -> tuple[SSAValue, ...]:
+        """Those whose extents are known at run time only."""
+        return tuple(v for v in self.values if _is_unknown(v))
 
 
 def tile_bytes(value: SSAValue) -> int:
-    """Bytes of a tile; 0 for anything else and for dynamic shapes."""
-    if not isinstance(value.type, TensorType):
+    """Bytes of a tile or of a future's partial; 0 for anything else and for dynamic shapes."""
+    tile = _tile_type(value)
+    if tile is None or DYNAMIC_INDEX in tile.get_shape():
         return 0
     total = 1
-    for extent in value.type.get_shape():
-        if extent == DYNAMIC_INDEX:
-            return 0
+    for extent in tile.get_shape():
         total *= extent
+    return total * element_bytes(value)
+
+
+def element_bytes(value: SSAValue) -> int:
+    """Bytes of one element of a tile or of a future's partial; 0 for anything else."""
+    tile = _tile_type(value)
+    if tile is None:
+        return 0
     try:
-        return total * element(value.type).bytes
+        return element(tile).bytes
     except UnsupportedTypeError:
         return 0
 
 
-def peak(function: FuncOp) -> tuple[int, Operation]:
-    """Largest number of live bytes, and the operation where it occurs."""
-    best = (0, function)
+def peak(function: func.FuncOp) -> tuple[int, Operation]:
+    """Largest number of live bytes, and the operation where it occurs; tiles whose extents are known at run
+    time only count nothing.
+    """
+    best: tuple[int, Operation] = (0, function)
     if len(function.body.blocks) != 1:
         return best
-    found = _block(function.body.block, set())
-    return found if found is not None and found[0] > 0 else best
+    for held in tiles_held(function.body.block):
+        if (known := held.known) > best[0]:
+            best = (known, held.op)
+    return best
+
+
+def measured(module: Operation) -> bool:
+    """Whether some tile has extents that are known at run time only."""
+    return any(_is_unknown(result) for op in module.walk() for result in op.results)
+
+
+def called(call: func.CallOp) -> Block | None:
+    """The body of the function that a call names, where it is one block."""
+    module: Operation = call
+    while (parent := module.parent_op()) is not None:
+        module = parent
+    for op in module.walk():
+        if isinstance(op, func.FuncOp) and op.sym_name.data == call.callee.string_value():
+            return op.body.block if len(op.body.blocks) == 1 else None
+    return None
+
+
+def tiles_held(
+    block: Block, around: frozenset[SSAValue] = frozenset(), callers: tuple[Block, ...] = ()
+) -> Iterator[Held]:
+    """What is held at every operation of a block, of its regions and of what it calls, in order.
+
+    `around` is held all the time; a caller holds the arguments of what it calls until that returns.
+    """
+    last = _last_uses(block)
+    arguments = () if isinstance(block.parent_op(), func.FuncOp) else block.args
+    live = around | {a for a in arguments if element_bytes(a)}
+    for position, op in enumerate(block.ops):
+        dying = {v for v in live if last.get(v, -1) <= position and v not in around}
+        operands = [place(v) for v in op.operands]
+        made = {r for r in op.results if element_bytes(r) and place(r) is r and not _free(r)}
+        if isinstance(op, func.CallOp):
+            yield Held(op, live | made, live)
+            body = called(op)
+            if body is not None and body not in callers:
+                yield from tiles_held(body, live, (*callers, body))
+        elif isinstance(op, _NESTED):
+            # Carried values take the place of their inits where those die here, unread by what carries them.
+            read = {place(v) for r in op.regions for inner in r.walk() for v in inner.operands}
+            inside = live - (dying.intersection(operands) - read)
+            yield Held(op, live, inside)
+            for region in op.regions:
+                for nested in region.blocks:
+                    yield from tiles_held(nested, inside, callers)
+        else:
+            yield Held(op, (live - dying.intersection(_continued(op, operands))) | made, frozenset())
+        live = (live - dying) | {r for r in made if last.get(r, -1) > position}
+
+
+def place(value: SSAValue) -> SSAValue:
+    """The tile that a future holds on to, where the core has it anyway; any other value itself."""
+    produce = value.owner
+    if not isinstance(produce, InterTileProduceOp):
+        return value
+    end = produce.body.block.last_op
+    assert end is not None
+    partial = end.operands[0]
+    return value if partial.owner in (produce.body.block, *produce.body.block.ops) else partial
+
+
+def _continued(op: Operation, operands: Sequence[SSAValue]) -> Iterator[SSAValue]:
+    """The operands whose place the results may take."""
+    if op.name in _ALIASES:
+        pairs = [(op.results[0], operands[0])]
+    elif op.name.startswith("linalg."):
+        pairs = list(zip(op.results, operands[len(operands) - len(op.results) :], strict=True))
+    elif op.name in ("tensor.insert_slice", "tensor.insert"):
+        pairs = [(op.results[0], operands[1])]
+    else:
+        return
+    for result, operand in pairs:
+        # Where extents are known at run time only, these operations make a tile of the same size too.
+        if tile_bytes(result) == tile_bytes(operand) or _is_unknown(result) or _is_unknown(operand):
+            yield operand
 
 
 def _free(value: SSAValue) -> bool:
@@ -59,12 +177,9 @@ def _free(value: SSAValue) -> bool:
     return (
         isinstance(owner, arith.ConstantOp)
         and isinstance(owner.value, DenseIntOrFPElementsAttr)
+        and len(owner.value) > 0
         and owner.value.is_splat()
     )
-
-
-def _cost(values: set[SSAValue]) -> int:
-    return sum(tile_bytes(v) for v in values if not _free(v))
 
 
 def _last_uses(block: Block) -> dict[SSAValue, int]:
@@ -73,45 +188,17 @@ def _last_uses(block: Block) -> dict[SSAValue, int]:
     for position, op in enumerate(block.ops):
         for inner in op.walk():
             for operand in inner.operands:
-                last[operand] = position
+                last[place(operand)] = position
     return last
 
 
-def _block(block: Block, outer: set[SSAValue]) -> tuple[int, Operation] | None:
-    last = _last_uses(block)
-    live = outer | {a for a in block.args if tile_bytes(a)}
-    best: tuple[int, Operation] | None = None
-    for position, op in enumerate(block.ops):
-        dying = {v for v in live if last.get(v, -1) <= position and v not in outer}
-        inside = None
-        if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp | scf.ParallelOp | ForallOp):
-            # Carried values take the place of their inits where those die here.
-            passed = live - {v for v in op.operands if v in dying}
-            for region in op.regions:
-                for nested in region.blocks:
-                    found = _block(nested, passed)
-                    if found is not None and (inside is None or found[0] > inside[0]):
-                        inside = found
-            here = _cost(live)
-        else:
-            here = _cost(live | set(op.results)) - _reused(op, dying)
-        if best is None or here > best[0]:
-            best = (here, op)
-        if inside is not None and inside[0] > best[0]:
-            best = inside
-        live = (live - dying) | {r for r in op.results if tile_bytes(r) and last.get(r, -1) > position}
-    return best
+def _tile_type(value: SSAValue) -> TensorType[Attribute] | None:
+    found: Attribute = value.type
+    if isinstance(found, TileFutureType):
+        found = found.partial
+    return found if isinstance(found, TensorType) else None
 
 
-def _reused(op: Operation, dying: set[SSAValue]) -> int:
-    """Bytes that the result shares with an operand that ends here."""
-    if not op.results:
-        return 0
-    size = tile_bytes(op.results[0])
-    if op.name in _ALIASES:
-        candidates = list(op.operands[:1])
-    elif op.name.startswith("linalg.") or op.name in ("tensor.insert_slice", "tensor.insert"):
-        candidates = list(op.operands[-1:]) if op.name.startswith("linalg.") else list(op.operands[1:2])
-    else:
-        return 0
-    return size if any(v in dying and not _free(v) and tile_bytes(v) == size for v in candidates) else 0
+def _is_unknown(value: SSAValue) -> bool:
+    tile = _tile_type(value)
+    return tile is not None and DYNAMIC_INDEX in tile.get_shape() and element_bytes(value) > 0

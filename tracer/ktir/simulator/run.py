@@ -27,7 +27,7 @@ from tracer.ktir.simulator.memory import Pointer
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import MAX_STEPS, Session
-from tracer.ktir.text import parse, with_source
+from tracer.ktir.text import read, with_source
 from tracer.ktir.verifier import verify
 from tracer.target import SPYRE, SpyreTarget
 
@@ -75,11 +75,12 @@ class Module:
             source = Path(source).read_text()
         text = str(source)
         lines = text.splitlines()
-        found = cls(parse(text, filename or "<ktir>"), lines)
+        module, noted = read(text, filename or "<ktir>")
+        found = cls(module, lines)
         findings = [with_source(d, lines) for d in verify(found.module)]
         if errors := [d for d in findings if d.severity == "error"]:
             raise KtirError(errors)
-        found.warnings = tuple(findings)
+        found.warnings = (*noted, *findings)
         return found
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from xdsl.ir import Operation
@@ -82,6 +83,7 @@ def _run_together(session: Session, arguments: Sequence[Any], counts: Any) -> li
             waiting[core] = guarded(session, lambda: running[core].send(value))
         except StopIteration as stop:
             results[core] = stop.value
+            session.end()
 
     for core in range(session.cores):
         advance(core, None)
@@ -108,7 +110,8 @@ def _complete(session: Session, waiting: dict[int, Any]) -> dict[int, Any]:
                 done[core] = value
             continue
         members = guarded(session, lambda p=produce: session.memberships(p), produce)  # type: ignore[misc]
-        consumers = session.consumers(op)
+        consumers = guarded(session, partial(session.consumers, op), op)
+        guarded(session, partial(session.supplied, op, members), op)
         groups = set(members.values()) | set(consumers.values())
         for group in groups:
             producers = sorted(c for c, g in members.items() if g == group)

@@ -10,15 +10,23 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineSet
+from xdsl.ir import Operation
 
 from tracer.ktir.affine import contains
-from tracer.ktir.diagnostics import Diagnostic, at
-from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp, TileFutureType
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp
 from tracer.ktir.simulator.compiler import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.simulator.groups import (
+    Groups,
+    consumers,
+    dependent,
+    dropped,
+    producers,
+    reduces_of,
+    require_supplied,
+)
 from tracer.ktir.simulator.lanes import Lanes
 from tracer.ktir.simulator.memory import SETTLED, UNWRITTEN, Buffer, Pointer, View, retyped, span
 from tracer.ktir.simulator.ordering import Apart, Clocks
@@ -29,11 +37,11 @@ WARNINGS = {"KT208", "KT209", "KT217"}
 
 @dataclass
 class Partial:
-    """What a core made for others, what it knew of them then, and how many have taken it."""
+    """What a core made for others, what it knew of them then, and the cores that may still take it."""
 
     tile: Tensor
     seen: np.ndarray
-    taken: int = 0
+    takers: set[int]
 
 
 MAX_STEPS = 10**8
@@ -66,6 +74,8 @@ class Session:
         self.max_steps = max_steps
         self.spent: dict[int, int] = {}
         """Operations in loops by core."""
+        self.most: dict[int, tuple[int, Operation]] = {}
+        """Most bytes of tiles by core, and where, of functions that measure them as they run."""
         self.found: dict[tuple[str, Operation | None], Diagnostic] = {}
         self.buffers: list[Buffer] = []
         self._global = [
@@ -79,7 +89,8 @@ class Session:
         self._members: dict[Operation, dict[int, int]] = {}
         self._needed: dict[Operation, dict[int, tuple[int, ...]]] = {}
         self._rounds: dict[tuple[Operation, int], int] = {}
-        self._wanted: dict[tuple[Operation, int], int] = {}
+        self._served: dict[tuple[Operation, int], set[int]] = {}
+        self._ended: set[int] = set()
         self.published: dict[tuple[Operation, int, int], Partial] = {}
         """Partials by operation, round and core, of futures whose consumers wait for some producers only."""
 
@@ -222,42 +233,55 @@ class Session:
             self._local[owner] = raw
         return self._local[owner]
 
-    def scratchpad_bytes(self) -> int:
-        """Most bytes of one core's scratchpad that were stored to, or placed there by the caller."""
-        maps = [raw.writers for raw in self._local.values() if raw.writers is not None]
-        return max((int((m != UNWRITTEN).sum()) for m in maps), default=0)
+    def hold(self, op: Operation, tiles: int) -> None:
+        """The current core holds so many bytes of tiles at an operation."""
+        if tiles > self.most.get(self.core, (0, op))[0]:
+            self.most[self.core] = tiles, op
 
-    def memberships(self, op: InterTileProduceOp) -> dict[int, int]:
-        """Group of every producer core. Raises Fault KT213 where a core is in two groups."""
+    def scratchpad_bytes(self, core: int) -> int:
+        """Bytes of a core's scratchpad that were stored to, or placed there by the caller."""
+        raw = self._local.get(core)
+        return int((raw.writers != UNWRITTEN).sum()) if raw is not None and raw.writers is not None else 0
+
+    def memberships(self, op: InterTileProduceOp) -> Groups:
+        """Group of every producer core.
+
+        Raises Fault KT213 where a core is in two groups, or where a consumer's group has no producer.
+        """
         if op not in self._members:
-            groups = allowed_groups(op.future)
-            table = family(op.producer_tiles_per_group.data, groups, self.cores)
-            several = np.flatnonzero(table.sum(axis=0) > 1)
-            if len(several):
-                core = int(several[0])
-                raise Fault(
-                    "KT213", f"core {core} produces in groups {np.flatnonzero(table[:, core]).tolist()}"
-                )
-            self._members[op] = {int(c): int(g) for g, c in np.argwhere(table)}
+            members = producers(op, self.cores)
+            for reduce in reduces_of(op) or ():
+                self.supplied(reduce, members)
+            self._members[op] = members
         return self._members[op]
 
-    def consumers(self, op: InterTileReduceOp) -> dict[int, int]:
-        """Group of every consumer core; the lowest where it is in several."""
+    def consumers(self, op: InterTileReduceOp) -> Groups:
+        """Group of every consumer core. Raises Fault KT213 where a core is in two groups; in compatible mode
+        the lowest counts.
+        """
         if op not in self._members:
-            groups = allowed_groups(op.future)
-            table = family(op.consumer_tiles_per_group.data, groups, self.cores)
-            self._members[op] = {int(c): int(g) for g, c in np.argwhere(table)[::-1]}
+            self._members[op] = consumers(op, self.cores, lowest=self.compat)
         return self._members[op]
+
+    def supplied(self, op: InterTileReduceOp, members: Groups) -> None:
+        """Raise Fault KT213 where a consumer's group has no producer, unless in compatible mode."""
+        if not self.compat:
+            require_supplied(op, self.consumers(op), members)
 
     def group(self, op: InterTileProduceOp) -> int | None:
-        """The group that the current core produces in, or None."""
-        return self.memberships(op).get(self.core)
+        """The group that the current core produces in, or None; warns of one that comes here for nothing."""
+        members, key = self.memberships(op), ("KT213", op)
+        if not self.compat and key not in self.found and dependent(op) == []:
+            taken = {c: g for r in reduces_of(op) or () for c, g in self.consumers(r).items()}
+            if (text := dropped(self.core, members, taken)) is not None:
+                self.found[key] = at(op, "KT213", text, "warning", core=self.core)
+        return members.get(self.core)
 
     def dependencies(self, op: InterTileReduceOp, produce: InterTileProduceOp) -> dict[int, tuple[int, ...]]:
         """The producers that every consumer waits for.
 
-        Raises Fault KT224 where one is no producer of the consumer's group, or where no consumer takes what
-        a producer makes.
+        Raises KtirError KT224 where one is no producer of the consumer's group, or where no consumer takes
+        what a producer makes.
         """
         if op not in self._needed:
             assert op.producer_dependency_per_consumer is not None
@@ -269,58 +293,89 @@ class Session:
                 held = np.broadcast_to(contains(points, [cores], symbols), (self.cores,))
                 found[core] = tuple(int(c) for c in np.flatnonzero(held))
                 if wrong := [p for p in found[core] if members.get(p) != group]:
-                    raise Fault(
-                        "KT224",
-                        f"core {core} depends on cores {wrong}, which do not produce in group {group}",
-                    )
+                    text = f"core {core} depends on cores {wrong}, which do not produce in group {group}"
+                    raise KtirError([*self.diagnostics(), at(op, "KT224", text, core=core)])
             taken = {p for needed in found.values() for p in needed}
             if lost := sorted(members.keys() - taken):
-                raise Fault("KT224", f"no consumer depends on cores {lost}, though they produce")
+                text = f"no consumer depends on cores {lost}, though they produce"
+                raise KtirError([*self.diagnostics(), at(op, "KT224", text, core=lost[0])])
             self._needed[op] = found
         return self._needed[op]
 
     def publish(self, op: InterTileProduceOp, partial: Tensor | None) -> int:
-        """Make a partial of the current core available; returns how often the core came here before."""
+        """Make a partial of the current core available; returns how often the core came here before.
+
+        Raises KtirError KT224 as `dependencies` does.
+        """
         key = (op, self.core)
         count = self._rounds.get(key, 0)
         self._rounds[key] = count + 1
-        if partial is not None and not self.compat:
+        if self.compat:
+            return count
+        self._release(op, count - 1)
+        if partial is not None:
             assert isinstance(self.order, Clocks)
-            self.published[op, count, self.core] = Partial(partial, self.order.publish(self.core))
+            seen = self.order.publish(self.core)
+            # Who produced again, or has ended, never comes back for this round.
+            takers = {
+                c
+                for c in self._takers(op, self.core) - self._ended
+                if self._rounds.get((op, c), 0) <= count + 1
+            }
+            if takers:
+                self.published[op, count, self.core] = Partial(partial, seen, takers)
         return count
 
     def take(self, op: InterTileProduceOp, turn: int, core: int, producers: Sequence[int]) -> list[Partial]:
         """The partials of a round that a core depends on; empty while some are missing.
 
-        A partial goes when the last core that depends on it has taken it, which is told where every core
-        passes produce and reduce equally often: both are in one block.
+        A core is done with a round when its only reduce, beside the produce, has taken it; when it produces
+        again, as its future is then another; and when it ends. A partial goes when all are done with it.
         """
         found = [self.published.get((op, turn, p)) for p in producers]
         held = [partial for partial in found if partial is not None]
         if len(held) < len(found):
             return []
-        uses = [use.operation for use in op.future.uses]
-        if all(use.parent is op.parent for use in uses):
-            for producer, partial in zip(producers, held, strict=True):
-                partial.taken += 1
-                if partial.taken == self._takers(op, producer):
-                    del self.published[op, turn, producer]
         if held:
             assert isinstance(self.order, Clocks)
             self.order.deliver(core, [partial.seen for partial in held])
+        uses = [use.operation for use in op.future.uses]
+        if len(uses) == 1 and uses[0].parent is op.parent:
+            self._release(op, turn)
         return held
 
-    def _takers(self, op: InterTileProduceOp, producer: int) -> int:
-        """How many consumers depend on a producer, each reduce of the future counting for itself."""
-        if (op, producer) not in self._wanted:
-            self._wanted[op, producer] = sum(
-                producer in needed
-                for use in op.future.uses
-                if isinstance(use.operation, InterTileReduceOp)
-                and use.operation.producer_dependency_per_consumer is not None
-                for needed in self.dependencies(use.operation, op).values()
+    def end(self) -> None:
+        """The current core has ended: it takes nothing more."""
+        self._ended.add(self.core)
+        for op, turn, producer in list(self.published):
+            self._dismiss(op, turn, producer)
+
+    def _release(self, op: InterTileProduceOp, turn: int) -> None:
+        """The current core is done with a round."""
+        reduces = dependent(op)
+        for producer in {p for r in reduces or () for p in self.dependencies(r, op).get(self.core, ())}:
+            self._dismiss(op, turn, producer)
+
+    def _dismiss(self, op: Operation, turn: int, producer: int) -> None:
+        """The current core takes this partial no more."""
+        partial = self.published.get((op, turn, producer))
+        if partial is not None:
+            partial.takers.discard(self.core)
+            if not partial.takers:
+                del self.published[op, turn, producer]
+
+    def _takers(self, op: InterTileProduceOp, producer: int) -> set[int]:
+        """The cores that may take what a producer makes."""
+        if (op, producer) not in self._served:
+            reduces = dependent(op)
+            self._served[op, producer] = (
+                set(range(self.cores))
+                if reduces is None
+                else {
+                    c for r in reduces for c, needed in self.dependencies(r, op).items() if producer in needed
+                }
             )
-        return self._wanted[op, producer]
+        return self._served[op, producer]
 
     def coordinates(self, core: int) -> tuple[int, int, int]:
         """Grid coordinates of a linear core id, x fastest."""
@@ -330,18 +385,3 @@ class Session:
     def diagnostics(self) -> list[Diagnostic]:
         """Everything found, in order."""
         return list(self.found.values())
-
-
-def allowed_groups(future: SSAValue) -> AffineSet | None:
-    """The set of groups that the type of a future names."""
-    assert isinstance(future.type, TileFutureType)
-    return getattr(future.type.groups, "data", None)
-
-
-def family(cores: AffineSet, groups: AffineSet | None, count: int) -> np.ndarray:
-    """`[group, core]` table of a set of the form (core)[group], over the groups that `groups` allows."""
-    ids = np.arange(count)
-    table = np.stack([np.broadcast_to(contains(cores, [ids], [g]), (count,)) for g in range(count)])
-    if groups is not None:
-        table = table & np.broadcast_to(contains(groups, [ids]), (count,))[:, None]
-    return table

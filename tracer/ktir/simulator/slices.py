@@ -59,7 +59,7 @@ def sources(value: SSAValue) -> list[SSAValue]:
                     *(ends(r)[value.index] for r in owner.regions if r.blocks),
                 ]
             case scf.WhileOp():
-                return [*owner.operands, *_ends(owner)]
+                return [ends(owner.before_region)[1 + value.index]]
         inside = [v for region in owner.regions for op in region.walk() for v in op.operands]
         return [*owner.operands, *inside]
     parent = owner.parent_op()
@@ -70,7 +70,11 @@ def sources(value: SSAValue) -> list[SSAValue]:
         return [parent.outputs[value.index - len(parent.indices)]]
     if isinstance(parent, scf.ParallelOp | ktdp.ForallOp):
         return _bounds(parent)
-    return [*parent.operands, *_ends(parent)] if isinstance(parent, scf.WhileOp) else []
+    if isinstance(parent, scf.WhileOp):
+        if owner is parent.before_region.block:
+            return [parent.arguments[value.index], ends(parent.after_region)[value.index]]
+        return [ends(parent.before_region)[1 + value.index]]
+    return []
 
 
 def ends(region: Region) -> Sequence[SSAValue]:
@@ -88,10 +92,6 @@ def _bounds(loop: scf.ParallelOp | ktdp.ForallOp) -> list[SSAValue]:
 def _carried(loop: scf.ForOp, lane: int) -> list[SSAValue]:
     end = loop.body.block.last_op
     return [loop.iter_args[lane], *([end.operands[lane]] if end is not None else [])]
-
-
-def _ends(op: Operation) -> list[SSAValue]:
-    return [v for r in op.regions if r.block.last_op is not None for v in r.block.last_op.operands]
 
 
 def _whole(op: Operation) -> set[Operation]:
