@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from xdsl.dialects import linalg, scf, tensor
+from xdsl.dialects import scf, tensor
 from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.linalg import ops
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from tracer.ktir.diagnostics import Diagnostic, at
-from tracer.ktir.extra_ops import GenerateOp, MapOp, ReduceManyOp, ReduceOp
+from tracer.ktir.extra_ops import GenerateOp, MapOp, ReduceManyOp
 
 _SCF, _LINALG, _TENSOR = "scf.yield", "linalg.yield", "tensor.yield"
 
@@ -46,12 +48,12 @@ def _contract(op: Operation) -> Contract | None:
             return Contract(_SCF, (), op.result_types, "the results")
         case scf.ForOp():
             return Contract(_SCF, (op.lb.type, *op.result_types), op.result_types, "the carried values")
-        case linalg.ops.ReduceOp() | ReduceOp() | ReduceManyOp():
+        case ops.ReduceOp() | ReduceManyOp():
             kept = _elements(op.operands[len(op.operands) // 2 :])
             return Contract(_LINALG, _elements(op.operands), kept, "the elements of the outputs")
         case MapOp():
             return Contract(_LINALG, _elements(op.inputs), _elements([op.init]), "the elements of the output")
-        case linalg.ops.LinalgStructuredOperation() if op.regions:
+        case LinalgStructuredOperation() if op.regions:
             return Contract(
                 _LINALG, _elements(op.operands), _elements(op.outputs), "the elements of the outputs"
             )

@@ -17,6 +17,7 @@ from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.dynamic import counted, declared, filled, require
 from tracer.ktir.simulator.faults import Fault
+from tracer.ktir.tensor_rules import outside
 
 
 def full(shape: Sequence[int], value: Any, el: Element) -> Tensor:
@@ -89,12 +90,9 @@ def slices_of(
         for axis, (offset, size, stride, extent) in enumerate(
             zip(offsets, sizes, strides, shape, strict=True)
         ):
-            last = offset + max(size - 1, 0) * stride
-            if offset < 0 or size < 0 or stride <= 0 or (size and last >= extent):
-                raise Fault(
-                    "KT215", f"slice {offset}:{size}:{stride} of axis {axis}, which has {extent} elements"
-                )
-            out.append(slice(offset, last + 1 if size else offset, stride))
+            if (wrong := outside(axis, offset, size, stride, extent)) is not None:
+                raise Fault("KT215", wrong)
+            out.append(slice(offset, offset + (size - 1) * stride + 1 if size else offset, stride))
         return tuple(out)
 
     return build

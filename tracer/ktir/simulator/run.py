@@ -132,6 +132,8 @@ class Function:
 
         Raises KtirError KT111 for none, and for more than the target has.
         """
+        if grid is not None and len(grid) > 3:
+            raise KtirError([at(self.op, "KT111", f"grid {list(grid)} has more than three axes")])
         x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else self.grid
         if min(x, y, z) < 1:
             raise KtirError([at(self.op, "KT111", f"grid {[x, y, z]} has no cores")])
@@ -308,6 +310,9 @@ class Function:
             raise KtirError(
                 [at(self.op, "KT216", f"{len(parameters)} arguments are needed, {len(values)} given")]
             )
+        if strangers := [i for i in uninitialized if not 0 <= i < len(parameters)]:
+            text = f"no argument {strangers[0]} for uninitialized; the function has {len(parameters)}"
+            raise KtirError([at(self.op, "KT216", text)])
         stored, loaded = set(self.stored), set(self.loaded)
         twins = self._twins(values) if shared else {}
         buffers: list[ArgumentBuffer | None] = []
