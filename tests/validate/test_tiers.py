@@ -253,6 +253,14 @@ def test_half_of_a_row_shows_wherever_the_selected_element_is(make_folder):
     assert sum(name.startswith("half of") for name in score.caught) == 2
 
 
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_half_of_a_row_shows_where_the_extreme_is_in_both(make_folder, op):
+    folder = make_folder(f"torch.{op}($0); $0=torch.int64[2000]:[1]+0")
+    [row] = folder.problem.inputs.values()
+    assert getattr(row, op)() == getattr(row[:1000], op)() == getattr(row[1000:], op)()
+    assert any(name.startswith("half of r0") for name in tiers.check_controls(folder).caught)
+
+
 def test_controls_that_are_no_mistake_are_left_out(make_folder):
     score = tiers.check_controls(make_folder(ONE))
     assert "permuted input" in score.excluded

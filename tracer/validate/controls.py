@@ -11,7 +11,7 @@ import torch
 from tracer.errors import HarvestError
 from tracer.validate.buffers import poison
 from tracer.validate.oracle import flat_memory
-from tracer.validate.problem import Problem, interpret, magnified, turned
+from tracer.validate.problem import Problem, ascending, descending, interpret, magnified, turned
 from tracer.validate.shape import identical
 from tracer.validate.stage import Stage
 
@@ -106,8 +106,8 @@ def _halves(problem: Problem, found: Score) -> None:
         stages = _halved(problem, position, name)
         wrong = _differs(problem, stages)
         # The maximum of half a row serves a softmax as well, until an exponential overflows; and what an op
-        # selects may all lie in one half.
-        for change in (magnified, turned):
+        # selects may all lie in one half, or as well in both where many values are equal.
+        for change in (magnified, turned, ascending, descending):
             if not wrong:
                 other = change(problem)
                 wrong = "" if _differs(other, problem.stages) else _differs(other, stages)

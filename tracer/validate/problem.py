@@ -101,6 +101,20 @@ def turned(problem: Problem) -> Problem:
     return dataclasses.replace(problem, make_inputs=lambda: inputs)
 
 
+def ascending(problem: Problem) -> Problem:
+    """A problem with inputs that ascend in memory: the least and the greatest values lie in different halves."""
+    inputs = {
+        name: flat_memory(tensor).sort().values.as_strided(tensor.shape, tensor.stride())
+        for name, tensor in problem.inputs.items()
+    }
+    return dataclasses.replace(problem, make_inputs=lambda: inputs)
+
+
+def descending(problem: Problem) -> Problem:
+    """`ascending`, reversed in memory."""
+    return turned(ascending(problem))
+
+
 def interpret(problem: Problem, tier: str, stages: Sequence[Stage] | None = None) -> tuple[torch.Tensor, ...]:
     """Run the stages in Triton's interpreter, one after the other, and return the outputs.
 
