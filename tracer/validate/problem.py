@@ -102,7 +102,7 @@ def turned(problem: Problem) -> Problem:
 
 
 def ascending(problem: Problem) -> Problem:
-    """A problem with inputs that ascend in memory: the least and the greatest values lie in different halves."""
+    """A problem with inputs that ascend in memory: its least and greatest values lie in different halves."""
     inputs = {
         name: flat_memory(tensor).sort().values.as_strided(tensor.shape, tensor.stride())
         for name, tensor in problem.inputs.items()
