@@ -284,6 +284,16 @@ def test_averages_of_other_ranks_and_sides() -> None:
     assert decompositions.OURS[aten.avg_pool2d.default](floats(1, 2, 9, 9), [5]) is NotImplemented
 
 
+@pytest.mark.parametrize("size", [(1, 3), (2, 2), (7, 5), (16, 20)])
+def test_averages_of_adaptive_windows(size: tuple[int, int]) -> None:
+    check(aten._adaptive_avg_pool3d.default, floats(2, 3, 7, 16, 20), [3, *size])
+    if max(size) < 5:
+        check(aten._adaptive_avg_pool2d.default, floats(3, 16, 20), size)
+    else:  # Inductor writes small windows out itself.
+        found = decompositions.OURS[aten._adaptive_avg_pool2d.default](floats(3, 16, 20), size)
+        assert found is NotImplemented
+
+
 def test_composite_ops_run_as_their_parts() -> None:
     for name, part in (("torch._is_all_true", "aten._is_all_true"), ("torch._is_any_true", "aten._is_any")):
         call = OpCall(name, (TensorSpec((3, 7), (7, 1), 0, "torch.bool"),), (TensorRef(0),))

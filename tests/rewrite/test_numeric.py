@@ -82,6 +82,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     # windows that end where others begin, and windows of two widths: the mask bounds where they start
     "windows of one width": (lambda x: F.adaptive_avg_pool2d(x, (2, 3)), (floats(1, 6, 10),)),
     "windows of two widths": (lambda x: F.adaptive_max_pool2d(x, (7, 7)), (floats(2, 7, 13),)),
+    "large windows that divide no extent": (lambda x: F.adaptive_avg_pool2d(x, (2, 3)), (floats(2, 12, 17),)),
     "windows smaller than one": (lambda x: F.adaptive_avg_pool2d(x, (6, 9)), (floats(2, 4, 6),)),
     "sort along rows": (torch.msort, (floats(6, 10),)),
     "argmin": (lambda x: x.argmin(1, keepdim=True), (floats(4, 33, 5),)),

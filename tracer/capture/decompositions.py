@@ -14,7 +14,7 @@ from tracer.capture.bucketing import bucketize, searchsorted
 from tracer.capture.contraction import addmm, baddbmm, mm
 from tracer.capture.convolution import convolution
 from tracer.capture.distance import cdist, pdist
-from tracer.capture.pooling import avg_pool, max_pool2d
+from tracer.capture.pooling import adaptive_avg_pool, avg_pool, max_pool2d
 from tracer.capture.prefix import cummax, cummin, cumprod, logcumsumexp
 from tracer.capture.scattering import index_add, index_put, index_reduce, scatter_add, scatter_reduce
 from tracer.capture.windows import col2im, im2col
@@ -103,6 +103,8 @@ OURS: dict[Any, Callable[..., Any]] = {
     aten._pdist_forward.default: pdist,
     aten.avg_pool2d.default: functools.partial(avg_pool, 2),
     aten.avg_pool3d.default: functools.partial(avg_pool, 3),
+    aten._adaptive_avg_pool2d.default: functools.partial(adaptive_avg_pool, 2),
+    aten._adaptive_avg_pool3d.default: functools.partial(adaptive_avg_pool, 3),
     aten.im2col.default: im2col,
     aten.col2im.default: col2im,
     aten.upsample_linear1d.default: interpolation.linear,

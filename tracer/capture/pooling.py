@@ -84,6 +84,29 @@ def avg_pool(
     return (total / divisor).to(data.dtype)
 
 
+def adaptive_avg_pool(rank: int, data: torch.Tensor, size: Sequence[int]) -> Any:
+    """`aten._adaptive_avg_pool2d` and `3d`: the mean of window o along a dim of extent n, which is
+    `floor(o n / size)` to `ceil((o + 1) n / size)`, one dim after the other.
+
+    Windows of few elements in 2-D are left to Inductor, which writes every one.
+    """
+    extents = data.shape[-rank:]
+    taps = math.prod(-(-extent // count) + 1 for extent, count in zip(extents, size, strict=True) if count)
+    if 0 in size or not data.is_floating_point() or (rank == 2 and taps <= MAX_TAPS):
+        return NotImplemented
+    total = data.to(accumulator(data.dtype))
+    for axis, (extent, count) in enumerate(zip(extents, size, strict=True)):
+        window = torch.arange(count, device=data.device)
+        first = window * extent // count
+        end = ((window + 1) * extent + count - 1) // count
+        place = torch.arange(extent, device=data.device)
+        inside = (place >= first[:, None]) & (place < end[:, None])
+        rows = total.movedim(axis - rank, -1).unsqueeze(-2)
+        mean = torch.where(inside, rows, 0).sum(-1) / (end - first)
+        total = mean.movedim(-1, axis - rank)
+    return total.to(data.dtype)
+
+
 def _widths(
     extents: Sequence[int],
     kernel: Sequence[int],
