@@ -1,4 +1,5 @@
 """What a run takes for an argument's memory: from its first element to its last, and one tensor once."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_a_slice_is_all_that_was_given(shift: Text, whole: torch.Tensor | np.nda
     function = Module.parse(shift(start=4)).function()
     assert function.run([whole, torch.zeros(4)]).outputs[0].tolist() == [4, 5, 6, 7]
     with pytest.raises(
-        KtirError, match="elements 4 to 7 of x, which has 4; %source is memref<8xf32> of line 6"
+        KtirError, match="elements 4 to 7 of x, which has 4 elements; %source is memref<8xf32> of line 6"
     ) as error:
         function.run([whole[:4], torch.zeros(4)])
     assert codes(error.value) == ["KT203"]
@@ -127,3 +128,57 @@ def test_tensors_that_share_a_part_are_refused_in_place(shift: Text) -> None:
     apart = torch.arange(12.0)
     function.run([apart[:8], apart[8:]], inplace=True)
     assert apart.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("lx", "message"),
+    [
+        ({0: {0: torch.ones(4)}, 1: {(1 << 19) - 4: torch.ones(4)}}, ""),
+        ({2: {0: torch.ones(4)}}, "lx names core 2, but the cores are 0 to 1"),
+        ({-1: {0: torch.ones(4)}}, "lx names core -1, but the cores are 0 to 1"),
+        (
+            {1: {(1 << 19) - 3: torch.ones(4)}},
+            "lx: 4 elements of 4 bytes at element 524285 of core 1 leave 2097152 bytes",
+        ),
+        ({1: {-1: torch.ones(4)}}, "lx: 4 elements of 4 bytes at element -1 of core 1 leave 2097152 bytes"),
+    ],
+)
+def test_tensors_placed_in_scratchpads(
+    function: Text, lx: dict[int, dict[int, torch.Tensor]], message: str
+) -> None:
+    run = Module.parse(function("", grid="[2]")).function().run
+    if not message:
+        assert run([], lx=lx).errors == ()
+        return
+    with pytest.raises(KtirError) as error:
+        run([], lx=lx)
+    assert codes(error.value) == ["KT216"]
+    assert error.value.diagnostics[0].message == message
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        ("%r = arith.addi %p, %c : index\n%s = arith.subi %r, %p : index", 1),
+        ("%r = arith.addi %p, %c : index\n%u = arith.addi %c, %p : index\n%s = arith.cmpi eq, %r, %u : index", True),
+        ("%r = arith.addi %p, %c : index\n%s = arith.cmpi ne, %r, %p : index", True),
+        ("%s = arith.cmpi eq, %p, %q : index", False),
+        ("%s = arith.cmpi eq, %p, %c : index", "argument p is a pointer, but is used as a number"),
+        ("%s = arith.cmpi ne, %c, %p : index", "argument p is a pointer, but is used as a number"),
+        ("%s = arith.remsi %p, %c : index", "a pointer is used where a number is needed"),
+        ("%s = arith.shli %p, %c : index", "a pointer is used where a number is needed"),
+        ("%s = arith.xori %c, %p : index", "a pointer is used where a number is needed"),
+        ("%s = scf.index_switch %p -> index\ncase 1 {\nscf.yield %c : index\n}\ndefault {\nscf.yield %c : index\n}", "argument p is a pointer, but is used as a number"),
+    ],
+)  # fmt: skip
+def test_a_pointer_is_no_number(function: Text, body: str, want: int | str) -> None:
+    text = function(f"%c = arith.constant 1 : index\n{body}", "%p: index, %q: index")
+    run = Module.parse(text).function().run
+    seen = []
+    if not isinstance(want, str):
+        run([torch.zeros(4), torch.zeros(4)], trace=lambda _, __, values: seen.append(values[0]))
+        assert (seen[-1], type(seen[-1])) == (want, type(want))
+        return
+    with pytest.raises(KtirError) as error:
+        run([torch.zeros(4), torch.zeros(4)])
+    assert [(d.code, d.message) for d in error.value.diagnostics] == [("KT216", want)]

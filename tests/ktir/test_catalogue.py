@@ -192,6 +192,12 @@ def test_5_1_arguments(through: Text) -> None:
     assert found_in(text, (X.reshape(2, 2), out)) == []
     with pytest.raises(KtirError, match="no function nope; the module has kernel"):
         Module.parse(text).function("nope")
+    with pytest.raises(KtirError, match=r"KT115.*: there is no function$"):
+        Module.parse("module {\n}\n").function()
+    two = text.rstrip().removesuffix("}") + "func.func @other() attributes {grid = [1]} {\nreturn\n}\n}\n"
+    assert Module.parse(two).function("other").name == "other"
+    with pytest.raises(KtirError, match=r"KT115.* the module has several functions, name one: kernel, other"):
+        Module.parse(two).function()
 
 
 def test_4_4_13_a_collective_and_those_who_take_no_part(function: Text, view: Text, tile: Text) -> None:

@@ -85,6 +85,9 @@ WRONG = [
     ("%w[%n, %k]", "%w[%n, %k + 1]", "KT201", 1, "axis 1: coordinates 97 to 128 of a view of 128"),
     ("%w[%n, %k]", "%w[%N, %k]", "KT103", 0, "%N is not defined"),
     ("%w[%n, %k]", "%x[%n, %k]", "KT104", 0, "%x is used as memref<64x128xf16> here, but defined as memref<1x128xf16> in line 10"),
+    ("%w[%n, %k]", "%w[%n-1, %k]", "KT103", 0, "%n-1 is not defined; did you mean %n - 1? A name may hold a minus sign"),
+    ("%w[%n, %k]", "%w[%n - 1, %k]", "KT201", 1, "axis 0: coordinates -1 to 14 of a view of 64"),
+    ("%w[%n, %k]", "%w[%m-1, %k]", "KT103", 0, "%m-1 is not defined"),
     ("%core, %c16 : index", "%cors, %c16 : index", "KT103", 0, "%cors is not defined; did you mean %core?"),
     ("%x_ptr: index", "%x_pt: index", "KT103", 7, "%x_ptr is not defined; did you mean %x_pt?"),
     ("%w_ptr: index", "%w_ptr: f16", "KT104", 8, "%w_ptr is used as index here, but it is an argument of type f16"),
@@ -318,6 +321,54 @@ def test_windows_that_overlap() -> None:
     assert overlapping([4, 2], [1, 0])
     assert not overlapping([2, 3], [3, 2]), "0 2 4 and 3 5 7 interleave"
     assert overlapping([3, 4], [3, 2]), "2 * 3 is 3 * 2"
+
+
+SIZED = """func.func @f(%p: index, %n: index) attributes {{grid = [1]}} {{
+  %v = ktdp.construct_memory_view %p, sizes: [%n], strides: [1] {{coordinate_set = affine_set<(d0)[s0] : (d0 >= 0, -d0 + s0 - 1 >= 0)>, memory_space = #ktdp.memory_space<global>}} : memref<{size}xf32>
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "n", "message"),
+    [
+        ("?", 0, ""),
+        ("4", 4, ""),
+        ("4", 5, "size 5 of axis 0 differs from the memref's 4"),
+        ("?", -1, "size -1 of axis 0 is negative"),
+        ("4", -1, "size -1 of axis 0 is negative"),
+    ],
+)
+def test_sizes_of_a_view(size: str, n: int, message: str) -> None:
+    function = Module.parse(SIZED.format(size=size)).function()
+    if not message:
+        assert function.run([torch.zeros(4), n]).errors == ()
+        return
+    with pytest.raises(KtirError) as error:
+        function.run([torch.zeros(4), n])
+    (found,) = error.value.diagnostics
+    assert (found.code, found.message, found.line) == ("KT215", message, 2)
+
+
+@pytest.mark.parametrize(("shift", "code"), [(0, None), (-1, "KT203")])
+def test_a_pointer_before_memory_whose_end_is_not_known(shift: int, code: str | None) -> None:
+    text = f"""func.func @f(%p: index, %q: index) attributes {{grid = [1]}} {{
+  %s = arith.constant {shift} : index
+  %m = arith.addi %p, %s : index
+  %v = ktdp.construct_memory_view %m, sizes: [4], strides: [1] {{coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>, memory_space = #ktdp.memory_space<global>}} : memref<4xf32>
+  %w = ktdp.construct_memory_view %q, sizes: [4], strides: [1] {{coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>, memory_space = #ktdp.memory_space<global>}} : memref<4xf32>
+  %z = arith.constant 0 : index
+  %a = ktdp.construct_access_tile %v[%z] {{access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>}} : memref<4xf32> -> !ktdp.access_tile<4xindex>
+  %x = ktdp.load %a : <4xindex> -> tensor<4xf32>
+  %b = ktdp.construct_access_tile %w[%z] {{access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>}} : memref<4xf32> -> !ktdp.access_tile<4xindex>
+  ktdp.store %x, %b : tensor<4xf32>, <4xindex>
+  return
+}}
+"""
+    found = coverage_findings(Module.parse(text).function())
+    assert [d.code for d in found] == ([code] if code else [])
+    assert all(d.message.startswith("elements -1 to 2 of p, which begins at element 0; %v is") for d in found)
 
 
 def test_every_code_is_emitted_somewhere() -> None:

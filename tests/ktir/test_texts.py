@@ -110,7 +110,6 @@ def test_a_constant_without_elements(returning: Text) -> None:
 
 
 def test_an_executed_region_keeps_its_terminator(returning: Text) -> None:
-    """The simulator has no such operation, the language has."""
     text = returning("scf.execute_region {\nscf.yield\n}\n%r = arith.addi %c2, %c2 : index")
     printed = print_module(parse(text))
     assert print_module(parse(printed)) == printed

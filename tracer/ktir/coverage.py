@@ -26,7 +26,7 @@ from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.distributed import owners, pieces
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.indirect import held
-from tracer.ktir.simulator.memory import Buffer, DistributedView, Pointer, View
+from tracer.ktir.simulator.memory import UNBOUNDED, Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import run_cores
@@ -36,8 +36,6 @@ from tracer.target import SPYRE
 
 Layout = tuple[tuple[int, int], ...]
 Boxes = list[tuple[tuple[int, ...], tuple[int, ...]]]
-
-_UNBOUNDED = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -238,12 +236,12 @@ class Tracer(Session):
 
     def typed(self, buffer: Buffer, el: Element) -> Buffer:
         """As in `Session`, for memory of any size too."""
-        if buffer.numel != _UNBOUNDED:
+        if buffer.numel != UNBOUNDED:
             return super().typed(buffer, el)
         key = (id(buffer), el.name)
         if key not in self._typed:
             other = Buffer(buffer.name, torch.empty(0, dtype=el.dtype))
-            other.numel = _UNBOUNDED
+            other.numel = UNBOUNDED
             self._typed[key] = other
         return self._typed[key]
 
@@ -251,7 +249,7 @@ class Tracer(Session):
         """As in `Session`, for whatever memory the caller has there."""
         if self._anywhere is None:
             self._anywhere = Buffer("memory", torch.empty(0))
-            self._anywhere.numel = _UNBOUNDED
+            self._anywhere.numel = UNBOUNDED
         return Pointer(self.typed(self._anywhere, el), address)
 
     def trace(self, op: Operation, tile: Any) -> None:
@@ -397,7 +395,7 @@ def passed_arguments(function: Function, args: Sequence[Any] | None) -> list[Any
             if i not in pointers:
                 raise KtirError([at(function.op, "KT216", f"argument {name} is a number; pass its value")])
             buffer = Buffer(name, torch.empty(0))
-            buffer.numel = _UNBOUNDED
+            buffer.numel = UNBOUNDED
             passed.append(Pointer(buffer))
         elif isinstance(value, Tensor | np.ndarray):
             held = ArgumentBuffer(name, torch.as_tensor(value), copy=False)

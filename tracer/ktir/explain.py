@@ -108,8 +108,16 @@ def undefined_hint(name: str, code: str, position: int) -> str:
             results = kind.get_irdl_definition().results if issubclass(kind, IRDLOperation) else []
             if any(not isinstance(result, VarResultDef) for _, result in results):
                 return f"; the result of {match.group(1)} in line {number} has no name"
+    if (difference := _difference(name, defined_names(code))) is not None:
+        return f"; did you mean {difference}? A name may hold a minus sign"
     known = "\n".join(above[:-1])
     return suggestion(name, defined_names(known)) or suggestion(name, defined_names(code))
+
+
+def _difference(name: str, known: Sequence[str]) -> str | None:
+    """The difference that a name was meant to be which ends in a minus sign and a number."""
+    left, _, right = name.rpartition("-")
+    return f"{left} - {right}" if left in known and right.isdecimal() else None
 
 
 def _misspelt(name: str, code: str) -> str:

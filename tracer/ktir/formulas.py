@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tracer.ktir import dialect as ktdp
@@ -170,7 +170,8 @@ def reshaped(value: SSAValue, dims: Dims, result: SSAValue) -> Dims | None:
     assert isinstance(result.type, TensorType)
     old = [(n, d) for n, d in zip(value.type.get_shape(), dims, strict=True) if n != 1]
     new = [n for n in result.type.get_shape() if n != 1]
-    if [n for n, _ in old] != new:
+    # Where several extents are not known, equal types may still hold the elements in another order.
+    if [n for n, _ in old] != new or new.count(DYNAMIC_INDEX) > 1:
         return None
     left = iter(d for _, d in old)
     return tuple(next(left) if n != 1 else None for n in result.type.get_shape())

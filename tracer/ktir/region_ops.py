@@ -72,6 +72,10 @@ class ExecuteRegionOp(scf.ExecuteRegionOp):
 
     name = "scf.execute_region"
 
+    def verify_(self) -> None:
+        if len(self.region.blocks) > 1:
+            raise VerifyException("its region must be one block, as KTIR has no branches between blocks")
+
     def print(self, printer: Printer) -> None:
         if self.outs:
             printer.print_string(" -> (")
@@ -95,5 +99,8 @@ def _same(one: str, types: Sequence[Attribute], other: str, wanted: Sequence[Att
 def _listed(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
+
+BRANCHES = (scf.IfOp, scf.ExecuteRegionOp, scf.IndexSwitchOp)
+"""Operations that run one of their regions, once, and whose results are what it yields."""
 
 REGION_OPS = [WhileOp, ExecuteRegionOp]

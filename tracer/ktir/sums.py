@@ -21,6 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from tracer.ktir import dialect as ktdp
 from tracer.ktir.extra_ops import CONTRACTIONS
 from tracer.ktir.formulas import RESHAPES, Dims, Reader, Source, Undecided, rank, reshaped
+from tracer.ktir.region_ops import BRANCHES
 from tracer.ktir.simulator.reductions import combiner_name
 
 _ADDS = {"arith.addf", "arith.addi", "linalg.add"}
@@ -126,7 +127,7 @@ def _additions(op: Operation) -> Iterator[tuple[list[tuple[SSAValue, Dims]], Dim
             if (
                 isinstance(owner, Operation)
                 and not _is_sum(owner)
-                and not isinstance(owner, scf.ForOp | scf.WhileOp | scf.IfOp)
+                and not isinstance(owner, (scf.ForOp, scf.WhileOp, *BRANCHES))
             ):
                 yield [(value, loops)], loops, set()
     elif op.name in CONTRACTIONS:
@@ -226,7 +227,7 @@ def _onward(value: SSAValue, dims: Dims) -> Iterator[tuple[SSAValue, Dims]]:
 
 def _yielded(parent: Operation | None, lane: int) -> SSAValue | None:
     """The result that what the end of a region yields enters."""
-    if isinstance(parent, scf.IfOp):
+    if isinstance(parent, BRANCHES):
         return parent.results[lane]
     return _accumulated(parent, lane) if isinstance(parent, scf.ForOp | scf.WhileOp) else None
 
@@ -289,7 +290,7 @@ def _contains(value: SSAValue, carried: SSAValue, known: dict[SSAValue, bool] | 
 def _parts(value: OpResult) -> Iterator[tuple[SSAValue, ...]]:
     """Values that a value is, and terms besides: any of the tuples, all of its members."""
     op = value.owner
-    if isinstance(op, scf.IfOp):
+    if isinstance(op, BRANCHES):
         ends = [region.block.last_op for region in op.regions]
         yield tuple(end.operands[value.index] for end in ends if end is not None)
     elif isinstance(op, scf.ForOp | scf.WhileOp):

@@ -128,12 +128,21 @@ def _concatenated(op: Any) -> Found:
 
 
 def _reshaped(op: Any) -> Found:
+    source, result = _shape(op.source), _shape(op.result)
+    if _shape(op.shape) != (len(result),):
+        yield "KT102", f"a shape of {op.shape.type} for {op.result.type}, which has rank {len(result)}"
+        return
+    if DYNAMIC_INDEX not in (*source, *result) and prod(source) != prod(result):
+        yield "KT102", f"{op.source.type} has {prod(source)} elements, {op.result.type} {prod(result)}"
+        return
     owner = op.shape.owner
     if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, DenseIntOrFPElementsAttr):
         return
     said = list(owner.value.get_values())
-    if not compatible(said, _shape(op.result)):
+    if min(said, default=0) < 0 or not compatible(said, result):
         yield "KT102", f"the shape operand says {said}, the result is {op.result.type}"
+    elif DYNAMIC_INDEX not in source and prod(said) != prod(source):
+        yield "KT102", f"the shape operand says {said} for {op.source.type}"
 
 
 Rule = Callable[[Any], Found]
@@ -150,5 +159,5 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "tensor.generate": (_counted,),
     "tensor.from_elements": (_listed,),
     "tensor.concat": (_concatenated,),
-    "tensor.reshape": (_reshaped,),
+    "tensor.reshape": (_moves, _reshaped),
 }

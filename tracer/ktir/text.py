@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp
-from xdsl.dialects.tensor import ExpandShapeOp
+from xdsl.dialects.tensor import ExpandShapeOp, ReshapeOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError, PyRDLError, VerifyException
 
@@ -158,8 +158,8 @@ def _verify_alone(op: Operation) -> None:
     if (wrong := named_violation(op)) is not None:
         # Before xDSL's own rules, which speak of shapes that other maps or operands would have.
         raise VerifyException(wrong)
-    if isinstance(op, ExpandShapeOp):
-        # xDSL's own rule refuses rank 0; the verifier has every rule of a reshape.
+    if isinstance(op, ExpandShapeOp | ReshapeOp):
+        # xDSL's own rules refuse rank 0, and multiply extents that are not known; ours are whole.
         op.get_irdl_definition().verify(op)
     else:
         op.verify(verify_nested_ops=False)

@@ -161,6 +161,12 @@ def _element(op: Operation, tile: SSAValue, value: Attribute) -> Iterable[Diagno
         yield at(op, "KT114", f"the view holds {base}, the tensor {held}")
 
 
+_PUBLIC_UNKNOWN = {
+    "scf.while", "scf.forall", "scf.parallel", "scf.execute_region", "scf.index_switch", "tensor.concat",
+    "math.exp2",
+}  # fmt: skip
+
+
 def public_parser_findings(module: ModuleOp) -> list[Diagnostic]:
     """Forms that the public text parser misreads (KT401), as warnings: nested dense lists, calls, `else`,
     results of `if`.
@@ -177,7 +183,7 @@ def public_parser_findings(module: ModuleOp) -> list[Diagnostic]:
             text = "scf.if with results fails"
         elif op.name == "scf.if" and op.regions[1].blocks:
             text = "else is folded into a broken region"
-        elif op.name in ("scf.while", "scf.forall", "scf.parallel", "tensor.concat", "math.exp2"):
+        elif op.name in _PUBLIC_UNKNOWN:
             text = f"{op.name} is unknown"
         if text is not None:
             found.append(at(op, "KT401", text, "warning"))

@@ -69,7 +69,7 @@ def check_box(view: View, lo: Sequence[int], shape: Sequence[int]) -> None:
         if low < 0 or high >= view.buffer.numel:
             raise Fault(
                 "KT203",
-                f"elements {low} to {high} of {view.buffer.name}, which has {view.buffer.numel}",
+                f"elements {low} to {high} of {view.buffer.name}, {view.buffer.bounds}",
                 tuple(lo),
             )
 
@@ -102,7 +102,7 @@ def check_points(view: View, points: np.ndarray) -> None:
         outside = (addresses < 0) | (addresses >= view.buffer.numel)
         if outside.any():
             where = tuple(int(v) for v in points[outside.argmax()])
-            raise Fault("KT203", f"outside {view.buffer.name}, which has {view.buffer.numel} elements", where)
+            raise Fault("KT203", f"outside {view.buffer.name}, {view.buffer.bounds}", where)
 
 
 Place = Callable[[Sequence[int]], Coordinates]

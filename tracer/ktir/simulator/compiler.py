@@ -20,10 +20,12 @@ from xdsl.dialects.builtin import ModuleOp, f16
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tracer.ktir.diagnostics import KtirError, at
+from tracer.ktir.region_ops import BRANCHES
 from tracer.ktir.simulator.compat import two_step_rsqrt
 from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, rounder, wrap
 from tracer.ktir.simulator.dynamic import alike, elements, is_dynamic, shapes_of
 from tracer.ktir.simulator.liveness import Held, element_bytes
+from tracer.ktir.simulator.per_element import differing_results
 from tracer.ktir.simulator.scalar_ops import CMPI, predicate_of, scalar_function
 from tracer.ktir.simulator.tensor_ops import tile_function
 
@@ -115,6 +117,8 @@ class Compiler:
 
     tiles: set[SSAValue] = field(default_factory=set)
     """Scalars of vectorised regions that are held as tiles."""
+    differing: set[SSAValue] = field(default_factory=set)
+    """Those of them that are not the same for all elements."""
 
     def uses(self, values: Sequence[SSAValue]) -> str:
         """Comma-separated operands."""
@@ -144,6 +148,8 @@ class Compiler:
         """Emit one operation. Raises KtirError KT117 where it is not supported."""
         outer, self.current = self.current, op
         try:
+            if self.vector and not differing_results(op, self.differing):
+                raise Unsupported(f"{op.name} on a scalar that differs from element to element")
             if op in self.marks:
                 self.line(f"session.marked({self.bind(op, 'op')})")
             if self.counts and not self.vector and op.name not in _CONTROL:
@@ -220,6 +226,7 @@ class Compiler:
         self.line(f"def {name}({', '.join(self.define(a) for a in block.args)}):")
         outer_vector, self.vector = self.vector, True
         self.tiles.update(tiles)
+        self.differing.update(tiles)
         self.indent += 1
         returned: Sequence[SSAValue] = ()
         for op in block.ops:
@@ -243,7 +250,7 @@ def weight(*blocks: Block) -> int:
     for block in blocks:
         for op in block.ops:
             total += 1
-            if op.name == "scf.if":
+            if isinstance(op, BRANCHES):
                 total += weight(*(b for region in op.regions for b in region.blocks))
     return total
 
@@ -257,8 +264,8 @@ def _in_half(function: Callable[[float, float], float]) -> Callable[[float, floa
 
 
 _CONTROL = {
-    "scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition", "scf.forall", "scf.forall.in_parallel",
-    "scf.parallel", "scf.reduce", "func.return",
+    "scf.for", "scf.if", "scf.execute_region", "scf.index_switch", "scf.while", "scf.yield", "scf.condition",
+    "scf.forall", "scf.forall.in_parallel", "scf.parallel", "scf.reduce", "func.return",
 }  # fmt: skip
 _ALWAYS = _CONTROL | {
     "ktdp.load",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.simulator.dtypes import is_tensor
 from tracer.ktir.simulator.faults import Fault
+
+_ADDRESSABLE = 1 << 48
 
 Shapes = tuple[tuple[int, ...] | None, ...]
 
@@ -27,11 +30,15 @@ def is_dynamic(op: Operation) -> bool:
 
 
 def filled(shape: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
-    """`shape` with its dynamic extents taken from `sizes`. Raises Fault KT225 for a negative one."""
+    """`shape` with its dynamic extents taken from `sizes`. Raises Fault KT225 for a negative one, KT207 where
+    no machine could address the elements.
+    """
     values = iter(sizes)
     out = tuple(next(values) if extent == DYNAMIC_INDEX else extent for extent in shape)
     if min(out, default=0) < 0:
         raise Fault("KT225", f"a tile of shape {list(out)}")
+    if prod(out) > _ADDRESSABLE:
+        raise Fault("KT207", f"a tile of shape {list(out)} has more elements than any memory")
     return out
 
 

@@ -57,6 +57,29 @@ def _if(compiler: Compiler, op: Operation) -> None:
         _nested(compiler, op.false_region.block, op.results)
 
 
+@emits("scf.execute_region")
+def _execute(compiler: Compiler, op: Operation) -> None:
+    assert isinstance(op, scf.ExecuteRegionOp)
+    if compiler.vector:
+        raise Unsupported("scf.execute_region inside a vectorised region is not supported")
+    compiler.line("if True:")
+    _nested(compiler, op.region.block, op.results)
+
+
+@emits("scf.index_switch")
+def _switch(compiler: Compiler, op: Operation) -> None:
+    assert isinstance(op, scf.IndexSwitchOp)
+    if compiler.vector:
+        raise Unsupported("scf.index_switch inside a vectorised region is not supported")
+    keyword, index = "if", compiler.use(op.arg)
+    for case, region in zip(op.cases.get_values(), op.case_regions, strict=True):
+        compiler.line(f"{keyword} {index} == {case}:")
+        _nested(compiler, region.block, op.results)
+        keyword = "elif"
+    compiler.line("else:" if op.case_regions else "if True:")
+    _nested(compiler, op.default_region.block, op.results)
+
+
 @emits("scf.while")
 def _while(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, scf.WhileOp)
@@ -114,6 +137,8 @@ def _call(compiler: Compiler, op: Operation) -> None:
         expression = compiler.use(value)
         compiler.names[arg] = f"a{len(compiler.lines)}_{arg.index}"
         compiler.line(f"{compiler.names[arg]} = {expression}")
+        if value in compiler.differing:
+            compiler.differing.add(arg)
     for inner in body.ops:
         if inner.name == "func.return":
             assign(compiler, op.results, inner.operands)

@@ -54,7 +54,9 @@ def _view(compiler: Compiler, op: Operation) -> None:
     ) -> View:
         extents, steps = _fill(sizes, dynamic_sizes), _fill(strides, dynamic_strides)
         for axis, (extent, wanted) in enumerate(zip(extents, shape, strict=True)):
-            if extent < 0 or (wanted != DYNAMIC_INDEX and extent != wanted):
+            if extent < 0:
+                raise Fault("KT215", f"size {extent} of axis {axis} is negative")
+            if wanted not in (DYNAMIC_INDEX, extent):
                 raise Fault("KT215", f"size {extent} of axis {axis} differs from the memref's {wanted}")
         if space.is_local:
             pointer = session.local_pointer(pointer, core, el)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import torch
 from torch import Tensor
 from xdsl.dialects import scf
@@ -12,7 +10,7 @@ from xdsl.ir import Operation
 from tracer.ktir.dialect import ForallOp, InParallelOp, ParallelInsertSliceOp
 from tracer.ktir.simulator.compiler import Compiler, emits, weight
 from tracer.ktir.simulator.emit_control import assign, loop_over
-from tracer.ktir.simulator.emit_tensor import slices_of
+from tracer.ktir.simulator.emit_tensor import fitting, slices_of
 from tracer.ktir.simulator.faults import Fault
 
 
@@ -57,10 +55,6 @@ class Shared:
             raise Fault("KT223", "another insertion of scf.forall writes this element too", place)
         claimed.fill_(True)
         window = self.value[where]
-        if source.numel() != window.numel():
-            raise Fault(
-                "KT215", f"a tile of {list(source.shape)} does not fill a slice of {list(window.shape)}"
-            )
         window.copy_(source.reshape(window.shape))
 
 
@@ -94,10 +88,12 @@ def _in_parallel(compiler: Compiler, op: Operation) -> None:
 @emits("tensor.parallel_insert_slice")
 def _insert(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, ParallelInsertSliceOp)
-    slices: Callable[[Sequence[int], Sequence[int]], tuple[slice, ...]] = slices_of(op)
+    slices, fits = slices_of(op), fitting(op)
 
     def insert(shared: Shared, source: Tensor, *dynamic: int) -> None:
-        shared.insert(source, slices(shared.value.shape, dynamic))
+        where = slices(shared.value.shape, dynamic)
+        fits(shared.value[where].shape, source.shape)
+        shared.insert(source, where)
 
     arguments = compiler.uses([op.source, *op.operands[2:]])
     compiler.line(f"{compiler.bind(insert, 'f')}({compiler.use(op.dest)}_shared, {arguments})")

@@ -17,12 +17,12 @@ from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.dynamic import counted, declared, filled, require
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.tensor_rules import outside
+from tracer.ktir.tensor_rules import outside, reduces
 
 
 def full(shape: Sequence[int], value: Any, el: Element) -> Tensor:
     """A tile of one value, without memory for its elements."""
-    single = torch.tensor(value, dtype=torch.float32 if el.narrow else el.dtype).to(el.dtype)
+    single = torch.as_tensor(value, dtype=torch.float32 if el.narrow else el.dtype).to(el.dtype)
     return single.expand(tuple(shape))
 
 
@@ -56,11 +56,22 @@ def _index(indices: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(indices)
 
 
+def _gathered(t: Tensor, *indices: Tensor) -> Tensor:
+    """The elements at tiles of indices. Raises Fault KT215 for one outside, negative ones too."""
+    places = torch.broadcast_tensors(*(v.long() for v in indices)) if indices else ()
+    for place, extent in zip(places, t.shape, strict=True):
+        bad = (place < 0) | (place >= extent)
+        if bool(bad.any()):
+            where = tuple(torch.nonzero(bad)[0])
+            _index([int(p[where]) for p in places], t.shape)
+    return t[tuple(places)] if places else t
+
+
 @emits("tensor.extract")
 def _extract(compiler: Compiler, op: Operation) -> None:
     if compiler.vector:
         compiler.tiles.add(op.results[0])
-        compiler.call(op, lambda t, *i: t[tuple(v.long() for v in i)] if i else t)
+        compiler.call(op, _gathered)
         return
     compiler.call(op, lambda t, *i: t[_index(i, t.shape)].item())
 
@@ -98,15 +109,31 @@ def slices_of(
     return build
 
 
+def fitting(
+    op: tensor.ExtractSliceOp | tensor.InsertSliceOp | ParallelInsertSliceOp,
+) -> Callable[[Sequence[int], Sequence[int]], None]:
+    """`fits(window, tile)`: raises Fault KT225 unless a tile of this shape is the window without some of the
+    axes whose size the text says to be 1.
+    """
+    units = [size == 1 for size in op.static_sizes.get_values()]
+
+    def fits(window: Sequence[int], tile: Sequence[int]) -> None:
+        if not reduces(window, tile, units):
+            raise Fault("KT225", f"a tile of shape {list(tile)} for a slice of sizes {list(window)}")
+
+    return fits
+
+
 @emits("tensor.extract_slice")
 def _extract_slice(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, tensor.ExtractSliceOp)
     slices, shape, sizes = slices_of(op), declared(op.result), op.static_sizes.get_values()
+    fits = fitting(op)
 
     def extract(t: Tensor, *dynamic: int) -> Tensor:
         window = t[slices(t.shape, dynamic)]
         if DYNAMIC_INDEX not in shape:
-            require([window.numel()], [math.prod(shape)])
+            fits(window.shape, shape)
             return window.reshape(shape)
         kept: list[int] = []
         spare = len(sizes) - len(shape)
@@ -125,12 +152,12 @@ def _extract_slice(compiler: Compiler, op: Operation) -> None:
 @emits("tensor.insert_slice")
 def _insert_slice(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, tensor.InsertSliceOp)
-    slices = slices_of(op)
+    slices, fits = slices_of(op), fitting(op)
 
     def insert(source: Tensor, dest: Tensor, *dynamic: int) -> Tensor:
         out = dest.clone(memory_format=torch.contiguous_format)
         window = out[slices(dest.shape, dynamic)]
-        require([source.numel()], [window.numel()])
+        fits(window.shape, source.shape)
         window.copy_(source.reshape(window.shape))
         return out
 
@@ -140,8 +167,9 @@ def _insert_slice(compiler: Compiler, op: Operation) -> None:
 @emits("tensor.expand_shape", "tensor.collapse_shape")
 def _regroup(compiler: Compiler, op: Operation) -> None:
     shape = declared(op.results[0])
-    if DYNAMIC_INDEX not in (*shape, *declared(op.operands[0])):
-        _reshape(compiler, op)
+    # An extent that the result's type knows may be given as an operand all the same.
+    if len(op.operands) == 1 and DYNAMIC_INDEX not in (*shape, *declared(op.operands[0])):
+        compiler.call(op, lambda t: t.reshape(shape))
         return
     groups = [[a.value.data for a in group] for group in op.properties["reassociation"]]  # type: ignore[attr-defined]
 
@@ -152,6 +180,7 @@ def _regroup(compiler: Compiler, op: Operation) -> None:
 
     def expand(t: Tensor, *dims: int) -> Tensor:
         out = filled(wanted, dims)
+        require(out, shape)
         require([math.prod(out[a] for a in group) for group in groups], t.shape)
         return t.reshape(out)
 
@@ -164,8 +193,16 @@ def _regroup(compiler: Compiler, op: Operation) -> None:
 
 @emits("tensor.reshape")
 def _reshape(compiler: Compiler, op: Operation) -> None:
-    shape = _shape(op.results[0])
-    compiler.call(op, lambda t: t.reshape(shape), op.operands[:1])
+    shape = declared(op.results[0])
+
+    def reshape(t: Tensor, said: Tensor) -> Tensor:
+        extents = [int(n) for n in said.tolist()]
+        require(extents, shape)
+        if min(extents, default=0) < 0 or math.prod(extents) != t.numel():
+            raise Fault("KT225", f"the shape operand says {extents} for a tile of shape {list(t.shape)}")
+        return t.reshape(extents)
+
+    compiler.call(op, reshape)
 
 
 @emits("tensor.cast")
@@ -188,8 +225,19 @@ def _from_elements(compiler: Compiler, op: Operation) -> None:
 
 @emits("tensor.concat")
 def _concat(compiler: Compiler, op: Operation) -> None:
-    dim = op.properties["dim"].value.data  # type: ignore[attr-defined]
-    compiler.call(op, lambda *tiles: torch.cat(tiles, dim=dim))
+    dim, shape = op.properties["dim"].value.data, declared(op.results[0])  # type: ignore[attr-defined]
+
+    def concat(*tiles: Tensor) -> Tensor:
+        first = tiles[0].shape
+        for position, tile in enumerate(tiles):
+            if tile.shape[:dim] != first[:dim] or tile.shape[dim + 1 :] != first[dim + 1 :]:
+                text = f"operand {position} has shape {list(tile.shape)}, operand 0 {list(first)}"
+                raise Fault("KT225", f"{text}; they may differ along axis {dim} only")
+        out = torch.cat(tiles, dim=dim)
+        require(out.shape, shape)
+        return out
+
+    compiler.call(op, concat)
 
 
 @emits("tensor.dim")

@@ -135,7 +135,7 @@ def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int
             raise Fault("KT202", "outside the coordinate set of the view", point)
     if not view.inside and total.size and (int(total.min()) < 0 or int(total.max()) >= view.buffer.numel):
         point = _first_of((total < 0) | (total >= view.buffer.numel), coordinates, full)
-        raise Fault("KT203", f"outside {view.buffer.name}, which has {view.buffer.numel} elements", point)
+        raise Fault("KT203", f"outside {view.buffer.name}, {view.buffer.bounds}", point)
     return total
 
 

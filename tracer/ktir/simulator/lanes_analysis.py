@@ -19,6 +19,10 @@ _IGNORES_OUTS = {
     *(f"linalg.{name}" for name in ("exp", "log", "sqrt", "select", "copy")),
     *ktdp.ELEMENTWISE,
 }
+_CORE_BY_CORE = {
+    "func.call", "scf.while", "scf.parallel", "scf.forall", "scf.execute_region", "scf.index_switch",
+    "ktdp.inter_tile_reduce",
+}  # fmt: skip
 _LOOPS = (scf.ForOp, scf.IfOp, scf.WhileOp)
 
 
@@ -34,7 +38,7 @@ def batchable(function: func.FuncOp) -> bool:
     if function.function_type.outputs.data:
         return False
     for op in function.walk():
-        if op.name in ("func.call", "scf.while", "scf.parallel", "scf.forall", "ktdp.inter_tile_reduce"):
+        if op.name in _CORE_BY_CORE:
             return False
         # Every core has a scratchpad of its own, whatever the address.
         if isinstance(op, ktdp.ConstructMemoryViewOp) and op.memory_space.is_local:

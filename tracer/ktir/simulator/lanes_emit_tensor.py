@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from tracer.ktir.simulator.compiler import Unsupported
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.emit_linalg import _reduction
-from tracer.ktir.simulator.emit_tensor import _shape, slices_of
+from tracer.ktir.simulator.emit_tensor import _shape, fitting, slices_of
 from tracer.ktir.simulator.lane_compiler import LaneCompiler, lane_emits
 from tracer.ktir.simulator.lanes import Bail, Lanes
 from tracer.ktir.simulator.lanes_analysis import captured
@@ -78,10 +78,26 @@ def _from_elements(compiler: LaneCompiler, op: Operation) -> None:
     _call(compiler, op, lambda *v: torch.stack(v, dim=-1).reshape(-1, *shape), *values)
 
 
-@lane_emits("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape")
-def _reshape(compiler: LaneCompiler, op: Operation) -> None:
+@lane_emits("tensor.expand_shape", "tensor.collapse_shape")
+def _regroup(compiler: LaneCompiler, op: Operation) -> None:
+    if len(op.operands) > 1:
+        raise Unsupported("extents that are operands")
     shape = _shape(op.results[0])
     _call(compiler, op, lambda t: t.reshape(t.shape[0], *shape), compiler.use(op.operands[0]))
+
+
+@lane_emits("tensor.reshape")
+def _reshape(compiler: LaneCompiler, op: Operation) -> None:
+    assert isinstance(op, tensor.ReshapeOp)
+    shape = _shape(op.result)
+    wanted = torch.tensor(shape, dtype=torch.int64)
+
+    def reshape(t: Tensor, said: Tensor) -> Tensor:
+        if not bool((said == wanted).all()):
+            raise Bail
+        return t.reshape(t.shape[0], *shape)
+
+    _call(compiler, op, reshape, compiler.spread(op.source), compiler.use(op.shape))
 
 
 @lane_emits("tensor.extract_slice")
@@ -89,10 +105,12 @@ def _extract_slice(compiler: LaneCompiler, op: Operation) -> None:
     assert isinstance(op, tensor.ExtractSliceOp)
     if compiler.varying & set(op.operands[1:]):
         raise Unsupported("slices at varying offsets")
-    slices, shape = slices_of(op), _shape(op.result)
+    slices, fits, shape = slices_of(op), fitting(op), _shape(op.result)
 
     def extract(t: Tensor, *dynamic: int) -> Tensor:
-        return t[(slice(None), *slices(t.shape[1:], dynamic))].reshape(t.shape[0], *shape)
+        window = t[(slice(None), *slices(t.shape[1:], dynamic))]
+        fits(window.shape[1:], shape)
+        return window.reshape(t.shape[0], *shape)
 
     _call(compiler, op, extract, *_all(compiler, op))
 
@@ -102,11 +120,12 @@ def _insert_slice(compiler: LaneCompiler, op: Operation) -> None:
     assert isinstance(op, tensor.InsertSliceOp)
     if compiler.varying & set(op.operands[2:]):
         raise Unsupported("slices at varying offsets")
-    slices = slices_of(op)
+    slices, fits = slices_of(op), fitting(op)
 
     def insert(source: Tensor, dest: Tensor, *dynamic: int) -> Tensor:
         out = dest.clone(memory_format=torch.contiguous_format)
         window = out[(slice(None), *slices(dest.shape[1:], dynamic))]
+        fits(window.shape[1:], source.shape[1:])
         window.copy_(source.reshape(window.shape))
         return out
 

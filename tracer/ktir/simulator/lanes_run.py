@@ -11,6 +11,7 @@ import numpy as np
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 
+from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.simulator.compiler import Program, Unsupported
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.lanes import Bail, Lanes
@@ -48,7 +49,7 @@ def plan(module: ModuleOp, function: func.FuncOp, live: int) -> LaneProgram | No
     )
     try:
         return LaneProgram(compile_lanes(module, function), limit, whole)
-    except Unsupported as reason:
+    except (Unsupported, KtirError) as reason:
         log.debug("%s runs core by core: %s", function.sym_name.data, reason)
         return None
 

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, Attribute, DenseIntOrFPElements
 from xdsl.ir import Block, Operation, SSAValue
 
 from tracer.ktir.dialect import ForallOp, InterTileProduceOp, InterTileReduceOp, TileFutureType
+from tracer.ktir.region_ops import BRANCHES
 from tracer.ktir.simulator.dtypes import UnsupportedTypeError, element
 
 _ALIASES = {
@@ -28,12 +29,12 @@ _ALIASES = {
 _FREE = {"tensor.empty", "tensor.splat"}
 _NESTED = (
     scf.ForOp,
-    scf.IfOp,
     scf.WhileOp,
     scf.ParallelOp,
     ForallOp,
     InterTileProduceOp,
     InterTileReduceOp,
+    *BRANCHES,
 )
 
 

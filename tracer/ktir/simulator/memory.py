@@ -17,6 +17,9 @@ UNWRITTEN, SETTLED = 0, 1
 """Values of a writer map: nobody; the caller. Higher ones are those of `ordering`."""
 FIRST_CORE = 2
 
+UNBOUNDED = 1 << 62
+"""The number of elements of memory that nobody gave, where a trace needs no more than addresses."""
+
 
 class Buffer:
     """Linear memory of one element type.
@@ -55,6 +58,11 @@ class Buffer:
         """Whether all of it was there before and nobody stores to it."""
         return self.initialized and not self.stored
 
+    @property
+    def bounds(self) -> str:
+        """Where it ends, as the rest of a sentence about it; where it begins if no end is known."""
+        return f"which has {self.numel} elements" if self.numel != UNBOUNDED else "which begins at element 0"
+
     def track(self, dtype: torch.dtype) -> None:
         """Keep writer and reader maps from now on."""
         if self.writers is None:
@@ -89,6 +97,14 @@ class Pointer:
         if not isinstance(other, int):
             raise Fault("KT216", "not an offset")
         return Pointer(self.buffer, self.offset - other)
+
+    def __eq__(self, other: object) -> bool:
+        # The one of object tells a pointer from the same pointer computed anew.
+        if isinstance(other, Pointer):
+            return other.buffer is self.buffer and bool(other.offset == self.offset)
+        return bool(self._number())
+
+    __hash__ = object.__hash__
 
     def _number(self, *_: object) -> int:
         raise Fault("KT216", f"argument {self.buffer.name} is a pointer, but is used as a number")

@@ -43,9 +43,15 @@ class BoxWindow:
         return strided(held, *self.place)
 
     def put(self, held: Tensor, value: Tensor | int) -> None:
-        """Set them; a number holds for all."""
+        """Set them; a number holds for all. Coordinates of one element must have one value."""
         offset, shape, strides = self.place
-        filled = torch.full(shape, value, dtype=held.dtype) if isinstance(value, int) else value
+        # torch writes to no window with a stride of 0, of whose elements the first stands for all.
+        shape = tuple(min(n, 1) if stride == 0 else n for n, stride in zip(shape, strides, strict=True))
+        filled = (
+            torch.full(shape, value, dtype=held.dtype)
+            if isinstance(value, int)
+            else value[tuple(map(slice, shape))]
+        )
         assign(held, offset, shape, strides, filled)
 
 

@@ -96,9 +96,11 @@ class Module:
         for candidate in candidates:
             if candidate.sym_name.data == name or (name is None and len(candidates) == 1):
                 return Function(self, candidate)
-        known = ", ".join(self.functions) or "none"
-        place = candidates[0] if candidates else self.module
-        raise KtirError([at(place, "KT115", f"no function {name}; the module has {known}")])
+        known = ", ".join(self.functions)
+        text = f"no function {name}; the module has {known or 'none'}"
+        if name is None:
+            text = f"the module has several functions, name one: {known}" if known else "there is no function"
+        raise KtirError([at(candidates[0] if candidates else self.module, "KT115", text)])
 
 
 def grid_of(op: func.FuncOp) -> tuple[int, int, int]:
@@ -313,6 +315,7 @@ class Function:
         if strangers := [i for i in uninitialized if not 0 <= i < len(parameters)]:
             text = f"no argument {strangers[0]} for uninitialized; the function has {len(parameters)}"
             raise KtirError([at(self.op, "KT216", text)])
+        self._seeded(lx or {}, session.cores, target)
         stored, loaded = set(self.stored), set(self.loaded)
         twins = self._twins(values) if shared else {}
         buffers: list[ArgumentBuffer | None] = []
@@ -356,6 +359,19 @@ class Function:
                 raise KtirError([at(self.op, "KT216", f"{text} stored in place; pass copies")])
             groups.setdefault(i, [i]).append(j)
         return {j: group for group in list(groups.values()) for j in group}
+
+    def _seeded(self, lx: Mapping[int, Mapping[int, Tensor]], cores: int, target: SpyreTarget) -> None:
+        """Raise KtirError KT216 for a core that is not there, or a tensor that leaves its scratchpad."""
+        for core, placed in lx.items():
+            if not 0 <= core < cores:
+                text = f"lx names core {core}, but the cores are 0 to {cores - 1}"
+                raise KtirError([at(self.op, "KT216", text)])
+            for address, tensor in placed.items():
+                end = (address + tensor.numel()) * tensor.element_size()
+                if address < 0 or end > target.lx_bytes:
+                    held = f"{tensor.numel()} elements of {tensor.element_size()} bytes"
+                    text = f"lx: {held} at element {address} of core {core} leave {target.lx_bytes} bytes"
+                    raise KtirError([at(self.op, "KT216", text)])
 
     def _number(self, value: Any, type_: Any, name: str) -> Any:
         if hasattr(value, "item"):

@@ -52,11 +52,25 @@ def guarded(session: Session, call: Callable[[], Any], op: Operation | None = No
         raise KtirError(
             [*session.diagnostics(), _located(session, fault, fault.code, fault.message, op)]
         ) from None
-    except (RuntimeError, ValueError, TypeError, IndexError, OverflowError, ArithmeticError) as error:
+    except (
+        RuntimeError, ValueError, TypeError, IndexError, OverflowError, ArithmeticError, MemoryError,
+    ) as error:  # fmt: skip
         if isinstance(error, KtirError):
             raise
-        code, message = ("KT218", ABSENT.REASON) if "_Absent" in str(error) else ("KT216", str(error))
+        code, message = _named(error)
         raise KtirError([*session.diagnostics(), _located(session, error, code, message, op)]) from error
+
+
+def _named(error: Exception) -> tuple[str, str]:
+    """Code and message of a failure that no rule foresaw."""
+    text = str(error)
+    if "_Absent" in text:
+        return "KT218", ABSENT.REASON
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return "KT207", "a tile is larger than the memory of this machine"
+    if "Pointer" in text:
+        return "KT216", "a pointer is used where a number is needed"
+    return "KT216", text
 
 
 def _located(session: Session, error: Exception, code: str, message: str, op: Operation | None) -> Diagnostic:

@@ -10,6 +10,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tracer.ktir import dialect as ktdp
+from tracer.ktir.region_ops import BRANCHES
 
 _ADDRESSING = (
     ktdp.ConstructMemoryViewOp,
@@ -27,7 +28,7 @@ def addressing(function: func.FuncOp) -> set[Operation]:
             todo += [*op.results]
         elif isinstance(op, scf.ForOp):
             todo += [op.lb, op.ub, op.step]
-        elif isinstance(op, scf.IfOp | scf.ConditionOp):
+        elif isinstance(op, scf.IfOp | scf.IndexSwitchOp | scf.ConditionOp):
             todo.append(op.operands[0])
         elif isinstance(op, scf.ParallelOp | ktdp.ForallOp):
             todo += _bounds(op)
@@ -53,9 +54,9 @@ def sources(value: SSAValue) -> list[SSAValue]:
         match owner:
             case scf.ForOp():
                 return [*_carried(owner, value.index), owner.lb, owner.ub, owner.step]
-            case scf.IfOp():
+            case scf.IfOp() | scf.ExecuteRegionOp() | scf.IndexSwitchOp():
                 return [
-                    owner.cond,
+                    *owner.operands,
                     *(ends(r)[value.index] for r in owner.regions if r.blocks),
                 ]
             case scf.WhileOp():
@@ -96,7 +97,7 @@ def _carried(loop: scf.ForOp, lane: int) -> list[SSAValue]:
 
 def _whole(op: Operation) -> set[Operation]:
     """An op with the payload in its regions; control flow is compiled in any case."""
-    if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+    if isinstance(op, (scf.ForOp, scf.WhileOp, *BRANCHES)):
         return {op}
     return set(op.walk())
 
