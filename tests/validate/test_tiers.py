@@ -20,6 +20,7 @@ from tracer.validate.errors import (
     SurvivingControl,
 )  # fmt: skip
 from tracer.validate.problem import check_interpreted, magnified, turned
+from tracer.validate.shape import accesses
 from tracer.validate.simulate import check_simulated
 
 SILU = "torch.nn.functional.silu($0); $0=torch.float16[3, 100]:[100, 1]+0"
@@ -259,6 +260,13 @@ def test_half_of_a_row_shows_where_the_extreme_is_in_both(make_folder, op):
     [row] = folder.problem.inputs.values()
     assert getattr(row, op)() == getattr(row[:1000], op)() == getattr(row[1000:], op)()
     assert any(name.startswith("half of r0") for name in tiers.check_controls(folder).caught)
+
+
+def test_addresses_may_depend_on_floats(make_folder):
+    tensors = "$0=torch.float32[1, 1, 4, 5]:[20, 20, 5, 1]+0; $1=torch.float32[1, 2, 3, 2]:[12, 6, 2, 1]+0"
+    folder = make_folder(f"torch.nn.functional.grid_sample($0, $1, align_corners=False); {tensors}")
+    [cover] = accesses(folder.problem, folder.modules)
+    assert set(cover.reads) == {0, 1}
 
 
 def test_controls_that_are_no_mistake_are_left_out(make_folder):

@@ -71,14 +71,29 @@ def accesses(problem: Problem, modules: Mapping[str, Any]) -> list[Coverage]:
     """What every stage reads and writes, over all cores. Raises NotCovered where it cannot be told."""
     found = []
     for stage in problem.stages:
-        # Only integers steer addresses; memory of any size stands for the rest.
         tensors = [problem.inputs.get(buffer) for buffer in stage.pointers.values()]
-        args = [as_pointer(t) if t is not None and not t.is_floating_point() else None for t in tensors]
+        given = [as_pointer(tensor) if tensor is not None else None for tensor in tensors]
+        # Mostly integers only steer addresses; memory of any size stands for the rest.
+        integers = [
+            None if tensor is None or tensor.is_floating_point() else pointer
+            for tensor, pointer in zip(tensors, given, strict=True)
+        ]
+        function = modules[stage.name].function(stage.name)
         try:
-            found.append(coverage(modules[stage.name].function(stage.name), args))
+            found.append(_coverage(function, integers) or coverage(function, given))
         except KtirError as error:
             raise NotCovered(detail=f"{stage.name}: {first(error)}") from error
     return found
+
+
+def _coverage(function: Any, args: list[Any]) -> Coverage | None:
+    """What a function reads and writes; None where that depends on elements of memory that is not given."""
+    try:
+        return coverage(function, args)
+    except KtirError as error:
+        if all(diagnostic.code == "KT304" for diagnostic in error.diagnostics):
+            return None
+        raise
 
 
 def merged(
