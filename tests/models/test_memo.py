@@ -76,3 +76,15 @@ def test_the_layout_of_an_argument_tells_calls_apart(memo: Memo):
 def test_what_says_nothing_of_the_result_has_no_key(memo: Memo):
     assert memo.key(torch.neg, (torch.empty(3, dtype=torch.complex64).conj(),), {}) is None
     assert memo.key(torch.func.vmap, (torch.neg,), {}) is None
+
+
+def test_known_values_tell_calls_apart():
+    """The widths of a padding may be tensors: what they hold is in the result's shape."""
+    found = set()
+    for known in (torch.tensor(2), torch.tensor(0), None):
+        with FakeTensorMode() as mode:
+            x, width = torch.empty(4), torch.empty((), dtype=torch.int64)
+            memo = Memo(mode, lambda tensor, known=known, width=width: known if tensor is width else None)
+            found.add(memo.key(torch.nn.functional.pad, (x, (width, width)), {}))
+    assert len(found) == 3
+    assert None not in found

@@ -1,8 +1,9 @@
 """What a call on fake tensors returned, for the next call like it.
 
 A model of many layers makes the same calls over and over, and PyTorch computes shapes anew for each of the
-ATen ops behind a call. What a call returns depends only on its arguments' metadata where its result is one
-new tensor, nothing was written, and no argument is anything but a tensor or a plain value.
+ATen ops behind a call. What a call returns depends only on its arguments' metadata, and on the values of
+those tensors that have known ones (widths of a padding), where its result is one new tensor, nothing was
+written, and no argument is anything but a tensor or a plain value.
 """
 
 from __future__ import annotations
@@ -21,18 +22,43 @@ class _Unlike(Exception):
 
 
 class Memo:
-    """Shape, stride, dtype and device of results, by function and arguments."""
+    """Shape, stride, dtype and device of results, by function and arguments.
 
-    def __init__(self, fake_mode: FakeTensorMode) -> None:
+    `value_of` gives the value of a fake tensor, None where it is not known.
+    """
+
+    def __init__(
+        self,
+        fake_mode: FakeTensorMode,
+        value_of: Callable[[torch.Tensor], torch.Tensor | None] = lambda tensor: None,
+    ) -> None:
         self.fake_mode = fake_mode
+        self._value_of = value_of
         self._found: dict[Hashable, tuple[Any, ...]] = {}
 
     def key(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable | None:
         """What a call is remembered by; None where it cannot be."""
         try:
-            return func, _described(args), tuple((name, _described(kwargs[name])) for name in kwargs)
+            named = tuple((name, self._described(kwargs[name])) for name in kwargs)
+            return func, self._described(args), named
         except _Unlike:
             return None
+
+    def _described(self, value: Any) -> Hashable:
+        if isinstance(value, FakeTensor):
+            if not _is_plain(value):
+                raise _Unlike
+            known = self._value_of(value)
+            return value.shape, value.stride(), value.dtype, value.device, known is not None and _bytes(known)
+        if isinstance(value, _PLAIN):
+            return type(value), value
+        if isinstance(value, tuple | list):
+            return type(value), tuple(self._described(part) for part in value)
+        if isinstance(value, slice):
+            return slice, self._described((value.start, value.stop, value.step))
+        if value is Ellipsis:
+            return value
+        raise _Unlike
 
     def recall(self, key: Hashable) -> torch.Tensor | None:
         """A new fake tensor like the one that the call returned before; None if it is the first."""
@@ -64,17 +90,6 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and not tensor.is_conj() and not tensor.is_neg()
 
 
-def _described(value: Any) -> Hashable:
-    if isinstance(value, FakeTensor):
-        if not _is_plain(value):
-            raise _Unlike
-        return value.shape, value.stride(), value.dtype, value.device
-    if isinstance(value, _PLAIN):
-        return type(value), value
-    if isinstance(value, tuple | list):
-        return type(value), tuple(_described(part) for part in value)
-    if isinstance(value, slice):
-        return slice, _described((value.start, value.stop, value.step))
-    if value is Ellipsis:
-        return value
-    raise _Unlike
+def _bytes(tensor: torch.Tensor) -> bytes:
+    with unset_fake_temporarily():
+        return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

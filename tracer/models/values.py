@@ -42,7 +42,7 @@ class Values(TorchFunctionMode):
         super().__init__()
         self.fake_mode = fake_mode
         self.assumed = 0
-        self._memo = Memo(fake_mode)
+        self._memo = Memo(fake_mode, self._value)
         self._known: Any = WeakIdKeyDictionary()
         self._stale: dict[int, Any] = {}
 
