@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -260,6 +261,15 @@ def test_half_of_a_row_shows_where_the_extreme_is_in_both(make_folder, op):
     [row] = folder.problem.inputs.values()
     assert getattr(row, op)() == getattr(row[:1000], op)() == getattr(row[1000:], op)()
     assert any(name.startswith("half of r0") for name in tiers.check_controls(folder).caught)
+
+
+def test_a_size_that_no_memory_holds_is_passed_over(make_folder):
+    # 8 is a size of the input, of the output, and how often an element is repeated.
+    tensor = "$0=torch.float32[2, 33, 1, 64]:[2112, 1, 2112, 33]+0"
+    found = scaling.scale(make_folder(f"torch.repeat_interleave($0, 8, dim=2, output_size=8); {tensor}"))
+    assert isinstance(found, scaling.Scaled)
+    taken = sum(math.prod(shape) * dtype.itemsize for shape, _, dtype in found.problem.layouts.values())
+    assert taken <= scaling.LARGEST
 
 
 def test_addresses_may_depend_on_floats(make_folder):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tracer.capture import CapturedOp, capture
+from tracer.capture.kernel import Buffer
 from tracer.emit.index_ranges import index_ranges
 from tracer.emit.layout import definitions
 from tracer.emit.orders import input_orders
@@ -27,7 +28,7 @@ from tracer.rewrite import SpyreKernel, rewrite
 from tracer.target import SPYRE
 from tracer.validate.call_text import parse_identity
 from tracer.validate.inputs import random_tensor
-from tracer.validate.oracle import Layout, flat_memory, rounded, widened
+from tracer.validate.oracle import Layout, flat_memory, rounded, span_of, widened
 from tracer.validate.problem import Problem
 from tracer.validate.sizes import axes_of, proportional, scalings
 from tracer.validate.stage import Stage
@@ -41,6 +42,10 @@ ATTEMPTS = 24
 STEPS = 16_000
 """Operations, over all tiles, that a run at another size should not exceed: each costs the interpreter about
 0.1 ms (0.04 to 0.12 on folders of Llama), and T1 runs five times or more."""
+
+
+LARGEST = 1 << 30
+"""Bytes that the buffers of an op at another size may take; the oracle holds them in float64 besides."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +149,16 @@ def _at(
     try:
         with quiet():
             captured = capture(call, SPYRE)
+        taken = sum(_bytes(buffer) for buffer in captured.buffers)
+        if taken > LARGEST:
+            return f"its buffers take {taken} bytes"
         if len(captured.kernels) != len(stages):
             return f"Inductor makes {len(captured.kernels)} kernels there"
         kernels = rewrite(captured, SPYRE, blocks=blocks)
     except HarvestError as error:
         return f"{error.code} {error.reason}"
     except Exception as error:  # PyTorch raises anything for sizes that an op does not take.
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return _said(error)
     for kernel, stage in zip(kernels, stages, strict=True):
         renamed = kernel.source.replace(f"def {kernel.name}(", f"def {stage.name}(")
         if not {canonical(text) for text in definitions([renamed])} <= {canonical(t) for t in committed}:
@@ -162,10 +170,22 @@ def _at(
         for kernel, stage in zip(kernels, stages, strict=True)
     )
     scaled = tuple(_stage(stage, kernel) for stage, kernel in zip(stages, kernels, strict=True))
-    problem = _problem(folder, captured, scaled)
+    try:
+        problem = _problem(folder, captured, scaled)
+    except Exception as error:  # As above, and for what the op takes only with other values.
+        return _said(error)
     if problem is None:
         return "the oracle is not finite there"
     return Scaled(sizes, problem, renamed_kernels, call.identity)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def _bytes(buffer: Buffer) -> int:
+    shape, stride, dtype = _layout(buffer)
+    return span_of(shape, stride) * dtype.itemsize
 
 
 def _stage(stage: Stage, kernel: SpyreKernel) -> Stage:
