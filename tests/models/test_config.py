@@ -234,3 +234,12 @@ def test_truncation_reaches_nested_configurations_and_stages() -> None:
 def test_no_layers_is_refused() -> None:
     with pytest.raises(BadOption):
         native_config(resolve("gpt2", offline=True), layers=0)
+
+
+def test_a_class_of_another_configuration_wants_a_part():
+    """The registry of causal models has musicgen's decoder, too, for the configuration of the whole."""
+    from transformers import MusicgenConfig
+
+    from tracer.models.build import model_class
+
+    assert model_class(MusicgenConfig(), "musicgen").__name__ == "MusicgenForConditionalGeneration"

@@ -60,17 +60,16 @@ def model_class(native: Any, name: str) -> type:
         found = getattr(transformers, str(architecture), None)
         if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
             return found
-    for mapping in _AUTO_CLASSES:
+    every = [key for key in sorted(vars(modeling_auto)) if re.fullmatch(r"MODEL_FOR_\w+_MAPPING", key)]
+    registered = []
+    for mapping in (*_AUTO_CLASSES, *every):
         found = getattr(modeling_auto, mapping).get(type(native), None)
         if found is not None:
-            return found[0] if isinstance(found, tuple) else found
-    every = [
-        m for key, m in sorted(vars(modeling_auto).items()) if re.fullmatch(r"MODEL_FOR_\w+_MAPPING", key)
-    ]
-    for registry in every:
-        if type(native) in registry:
-            found = registry[type(native)]
-            return found[0] if isinstance(found, tuple) else found
+            registered.append(found[0] if isinstance(found, tuple) else found)
+    if registered:
+        # A class of another configuration wants a part of this one: the decoder's, say.
+        own = [cls for cls in registered if issubclass(type(native), cls.config_class or object)]
+        return (own or registered)[0]
     found = _unregistered(native)
     if found is None:
         raise BuildFailure(model=name, detail=f"transformers has no model for {type(native).__name__}")

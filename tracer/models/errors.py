@@ -56,7 +56,7 @@ class BuildFailure(HarvestError):
 
     code = "HV105"
     message = "`{model}` could not be built from its configuration: {detail}"
-    advice = "check that the configuration suits the pinned transformers release."
+    advice = "a configuration that suits the pinned transformers release; some models need more --layers."
 
 
 class TraceFailure(HarvestError):
@@ -64,7 +64,7 @@ class TraceFailure(HarvestError):
 
     code = "HV106"
     message = "`{model}` could not be run on fake tensors in phase {phase}: {detail}"
-    advice = "another --seq-len, --batch or --phases; --debug shows the traceback."
+    advice = "another --dtype, --seq-len, --batch or --phases, or more --layers; --debug shows the traceback."
 
 
 class UnknownOp(HarvestError):
