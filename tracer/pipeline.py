@@ -190,6 +190,7 @@ class _Run:
                 self.entries,
                 failures,
                 self.reserved,
+                traced.unreached,
             ),
             stopped=tuple(str(failure) for failure in traced.failures),
         )

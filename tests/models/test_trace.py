@@ -132,6 +132,8 @@ def test_a_tower_that_text_does_not_reach_is_a_phase() -> None:
     found = trace(ModelConfig("tiny-llava", data, "path"))
     assert found.phases == ("prefill", "decode", "model.vision_tower")
     assert any(op.phases == ("model.vision_tower",) and op.call.name.endswith("conv2d") for op in found.ops)
+    # What joins the two needs an image among the tokens.
+    assert found.unreached == ("model.multi_modal_projector",)
 
 
 @pytest.mark.parametrize("option", ["seq_len", "batch", "max_cache_len"])

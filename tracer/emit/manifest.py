@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +91,7 @@ class ModelEntry:
 
     `failures` are phases that stopped before their end, each with `code` and `reason`. `reserved` gives the
     names of recorded ops to their identities: those that no harvest has made yet keep their numbers.
+    `unreached` are modules of the model that no phase enters.
     """
 
     config: str
@@ -98,6 +99,7 @@ class ModelEntry:
     ops: Mapping[str, Entry]
     failures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reserved: Mapping[str, str] = field(default_factory=dict)
+    unreached: Sequence[str] = ()
 
     @property
     def names(self) -> dict[str, str]:
@@ -131,6 +133,7 @@ class ModelEntry:
             "config": self.config,
             "options": dict(self.options),
             **failures,
+            **({"unreached": list(self.unreached)} if self.unreached else {}),
             "calls": self.calls,
             "ops": {name: self.ops[name].to_json() for name in names},
             **({"reserved": pending} if pending else {}),
@@ -141,7 +144,12 @@ class ModelEntry:
         """The entry that `to_json` described."""
         ops = {name: Entry.from_json(entry) for name, entry in data["ops"].items()}
         return cls(
-            data["config"], data.get("options", {}), ops, data.get("failures", {}), data.get("reserved", {})
+            data["config"],
+            data.get("options", {}),
+            ops,
+            data.get("failures", {}),
+            data.get("reserved", {}),
+            data.get("unreached", ()),
         )
 
 

@@ -60,6 +60,16 @@ class PhaseRunner:
             if wanted is None or path in wanted:
                 self._forward(path, module)
 
+    def unreached(self) -> tuple[str, ...]:
+        """The outermost modules with parameters that no phase that came to its end has entered."""
+        found: list[str] = []
+        for path, module in self.model.named_modules():
+            entered = any(id(inner) in self._entered for inner in module.modules())
+            inside = any(path.startswith(f"{outer}.") for outer in found)
+            if path and not entered and not inside and next(module.parameters(), None) is not None:
+                found.append(path)
+        return tuple(found)
+
     def _unreached(self) -> list[tuple[str, Any]]:
         from transformers import PreTrainedModel
 

@@ -22,13 +22,15 @@ class Trace:
     """What a model asks of PyTorch.
 
     `ops` are in order of first occurrence. `phases` are those that were run. `failures` name the phases that
-    stopped before their end; what they did up to there is in `ops`.
+    stopped before their end; what they did up to there is in `ops`. `unreached` are modules that no phase
+    enters, where all were run to their end.
     """
 
     model: str
     ops: tuple[RecordedOp, ...]
     phases: tuple[str, ...]
     failures: tuple[TraceFailure, ...] = ()
+    unreached: tuple[str, ...] = ()
 
 
 def trace(
@@ -74,4 +76,5 @@ def trace(
             if runner.failures
             else TraceFailure(model=config.name, phase=", ".join(runner.done), detail=detail)
         )
-    return Trace(config.name, runner.recorder.ops, tuple(runner.done), tuple(runner.failures))
+    unreached = runner.unreached() if phases is None and not runner.failures else ()
+    return Trace(config.name, runner.recorder.ops, tuple(runner.done), tuple(runner.failures), unreached)

@@ -29,6 +29,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "error": None,
         "interrupted": report.interrupted,
         "options": dict(report.entry.options),
+        "unreached": list(report.entry.unreached),
         "failures": {phase: dict(why) for phase, why in report.entry.failures.items()},
         "calls": _calls(report),
         "ops": {status: statuses[status] for status in STATUSES},
@@ -74,6 +75,11 @@ def table(reports: Sequence[Report]) -> RenderableType:
         Text(f"{report.model}: phase {phase} stopped early: {why['code']} {why['reason']}")
         for report in reports
         for phase, why in report.entry.failures.items()
+    ]
+    parts += [
+        Text(f"{report.model}: no phase enters the modules {', '.join(report.entry.unreached)}")
+        for report in reports
+        if report.entry.unreached
     ]
     parts += [
         Text(f"{report.model}: interrupted; what is finished stays, run the same command again to go on.")
