@@ -91,7 +91,7 @@ class ModelEntry:
 
     `failures` are phases that stopped before their end, each with `code` and `reason`. `reserved` gives the
     names of recorded ops to their identities: those that no harvest has made yet keep their numbers.
-    `unreached` are modules of the model that no phase enters.
+    `unreached` are modules of the model of which no phase uses a parameter.
     """
 
     config: str

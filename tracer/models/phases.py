@@ -43,6 +43,7 @@ class PhaseRunner:
         self.available: list[str] = []
         self._names = {id(module): path for path, module in model.named_modules()}
         self._entered: set[int] = set()
+        values.parameters.clear()  # Their initialisation is no use.
 
     def run(self, wanted: tuple[str, ...] | None) -> None:
         """Run the phases that are wanted (all if None)."""
@@ -61,12 +62,12 @@ class PhaseRunner:
                 self._forward(path, module)
 
     def unreached(self) -> tuple[str, ...]:
-        """The outermost modules with parameters that no phase that came to its end has entered."""
+        """The outermost modules with parameters of which no phase uses any."""
         found: list[str] = []
         for path, module in self.model.named_modules():
-            entered = any(id(inner) in self._entered for inner in module.modules())
+            parameters = {id(parameter) for parameter in module.parameters()}
             inside = any(path.startswith(f"{outer}.") for outer in found)
-            if path and not entered and not inside and next(module.parameters(), None) is not None:
+            if path and parameters and not parameters & self.values.parameters and not inside:
                 found.append(path)
         return tuple(found)
 

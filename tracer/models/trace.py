@@ -22,8 +22,8 @@ class Trace:
     """What a model asks of PyTorch.
 
     `ops` are in order of first occurrence. `phases` are those that were run. `failures` name the phases that
-    stopped before their end; what they did up to there is in `ops`. `unreached` are modules that no phase
-    enters, where all were run to their end.
+    stopped before their end; what they did up to there is in `ops`. `unreached` are modules of which no
+    phase uses a parameter, where all were run to their end.
     """
 
     model: str

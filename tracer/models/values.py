@@ -43,6 +43,8 @@ class Values(TorchFunctionMode):
         self.fake_mode = fake_mode
         self.assumed = 0
         self._memo = Memo(fake_mode, self._value)
+        self.parameters: set[int] = set()
+        """Identities of the parameters that were arguments of calls."""
         self._known: Any = WeakIdKeyDictionary()
         self._stale: dict[int, Any] = {}
 
@@ -78,6 +80,7 @@ class Values(TorchFunctionMode):
         if func is torch.Tensor.__deepcopy__ and isinstance(args[0], FakeTensor):
             # PyTorch copies the storage, which for fake tensors corrupts the heap now and then (2.13).
             func, args, kwargs = torch.Tensor.clone, args[:1], {}
+        self.parameters.update(id(tensor) for tensor in inputs if isinstance(tensor, torch.nn.Parameter))
         # A call whose values are followed, or may be asked for, is run.
         key = None if self._all_known(inputs) else self._memo.key(func, args, kwargs)
         if key is not None and (known := self._memo.recall(key)) is not None:

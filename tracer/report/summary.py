@@ -77,7 +77,7 @@ def table(reports: Sequence[Report]) -> RenderableType:
         for phase, why in report.entry.failures.items()
     ]
     parts += [
-        Text(f"{report.model}: no phase enters the modules {', '.join(report.entry.unreached)}")
+        Text(f"{report.model}: no phase uses the parameters of {', '.join(report.entry.unreached)}")
         for report in reports
         if report.entry.unreached
     ]
