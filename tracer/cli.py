@@ -337,6 +337,10 @@ def simulate(
             help="As --arg, for a literal element address; CORE:ADDRESS=VALUE for that core's scratchpad.",
         ),
     ] = None,
+    uninitialized: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="An output that must be written whole, and not be read before."),
+    ] = None,
     cores: Annotated[int | None, typer.Option(min=1, max=32, help="Cores instead of the grid's.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of arguments that are made up.")] = 0,
     trace: Annotated[bool, typer.Option("--trace", help="A line for every executed operation.")] = False,
@@ -369,6 +373,7 @@ def simulate(
         cores,
         seed,
         memory=memory or (),
+        uninitialized=uninitialized or (),
         trace=trace,
         pipeline=wanted,
         mode=mode.value,

@@ -156,6 +156,51 @@ def test_two_lanes_reduce_together(through: Text) -> None:
     assert print_module(parse(print_module(parse(text)))) == print_module(parse(text))
 
 
+REDUCED = """
+    %z = arith.constant dense<0.0> : tensor<f32>
+    %s, %t = "linalg.reduce"(OPERANDS) <{dimensions = array<i64: 0>SIZES}> ({
+    ^bb0(%a: f32, %b: f32, %c: f32, %d: f32):
+      %p = arith.addf %a, %c : f32
+      %q = arith.maximumf %b, %d : f32
+      "linalg.yield"(%p, %q) : (f32, f32) -> ()
+    }) : (TYPES) -> (tensor<f32>, tensor<f32>)
+    %u = tensor.extract %s[] : tensor<f32>
+    %v = tensor.extract %t[] : tensor<f32>
+    %w = tensor.from_elements %u, %v : tensor<2xf32>
+    %y = tensor.concat dim(0) %w, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>"""
+
+
+def reduced(through: Text, inputs: int, inits: int, sizes: str = "") -> str:
+    operands = ", ".join(["%x"] * inputs + ["%z"] * inits)
+    types = ", ".join(["tensor<4xf32>"] * inputs + ["tensor<f32>"] * inits)
+    body = REDUCED.replace("OPERANDS", operands).replace("TYPES", types).replace("SIZES", sizes)
+    return through(body, 4, "f32", "f32")
+
+
+@pytest.mark.parametrize("sizes", ["", ", operandSegmentSizes = array<i32: 2, 2>"])
+def test_two_lanes_reduce_together_in_generic_form(through: Text, sizes: str) -> None:
+    text = reduced(through, 2, 2, sizes)
+    out = Module.parse(text).function().run([torch.tensor([1.0, 7.0, 3.0, 4.0]), torch.zeros(4)]).outputs[0]
+    assert out.tolist() == [15.0, 7.0] * 2
+    assert print_module(parse(print_module(parse(text)))) == print_module(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "inits", "message"),
+    [
+        (2, 1, "as many inits as inputs are needed"),
+        (3, 1, "the result has the type of the output"),
+        (1, 0, "Expected 2 operands, but got 1"),
+    ],
+)
+def test_a_generic_form_with_an_operand_too_few(through: Text, inputs: int, inits: int, message: str) -> None:
+    with pytest.raises(KtirError) as error:
+        parse(reduced(through, inputs, inits))
+    (found,) = error.value.diagnostics
+    assert (found.code, found.op) == ("KT102", "linalg.reduce")
+    assert message in found.message
+
+
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [

@@ -129,8 +129,8 @@ def test_tiles_and_what_is_stored_are_of_one_core(function: Text, view: Text, ti
         (GROWS + HANDED_ON).format(d="?", n="%n"),
     ]
     run = Module.parse(function("\n".join(lines), grid="[2]")).function().run
-    assert not run(target=SpyreTarget(lx_bytes=8192)).diagnostics
-    (found,) = run(target=SpyreTarget(lx_bytes=8188), check=False).diagnostics
+    assert not run(target=SpyreTarget(lx_bytes=8192)).errors
+    (found,) = run(target=SpyreTarget(lx_bytes=8188), check=False).errors
     assert (found.code, found.core) == ("KT207", 1)
     assert found.message == "8192 bytes of tiles live here, the scratchpad has 8188"
 

@@ -149,6 +149,16 @@ WRONG = [
     ("construct_memory_view %y_ptr", "construct_memory_view %w_ptr", "KT122", 0, "nothing uses argument %y_ptr, but %w_ptr has several views"),
     ("[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<global>", "[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<ct_local>", "KT302", 0, "linear stores nothing to global memory: this view is of a scratchpad"),
     ("arith.constant 16 : index", "arith.constant 8 : index", "KT302", 20, "(check the grid, %n of line 13 and the tile in line 24, unless another function writes them)"),
+    ("access_tile_set", "tile_set", "KT101", 0, "it needs access_tile_set; did you mean it by tile_set?"),
+    ("affine_map", "affine_mp", "KT101", 0, "there is no attribute affine_mp; did you mean affine_map?"),
+    ("coordinate_set = affine_set", "coordinate_set = affine_st", "KT101", 0, "there is no attribute affine_st; did you mean affine_set?"),
+    (": tensor<1x32xf16>, tensor<32x16xf16>", ": tensr<1x32xf16>, tensor<32x16xf16>", "KT101", 0, "there is no type tensr; did you mean tensor?"),
+    (": tensor<1x32xf16>, tensor<32x16xf16>", ": affine_map<1x32xf16>, tensor<32x16xf16>", "KT101", 0, "there is no type affine_map"),
+    ("access_tile_order = affine_map<(d0, d1) -> (d0, d1)>", "access_tile_order = affine_set<(d0, d1) : (d0 >= 0)>", "KT101", 0, "access_tile_order must be an affine_map"),
+    ("access_tile_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 31 >= 0)>", "access_tile_set = affine_map<(d0, d1) -> (d0, d1)>", "KT101", 0, "access_tile_set must be an affine_set"),
+    ("{access_tile_order", "{base_map = 1 : index, access_tile_order", "KT101", 0, "base_map must be an affine_map"),
+    ("ktdp.store %sum", "ktdp.store %next", "KT103", 0, "%next is not defined here; that of line 21 is in another block"),
+    ("%y[%c0, %n]", "%y[%c0, %k]", "KT103", 0, "%k is not defined here; that of line 14 is in another block"),
     ("arith.constant 16 : index", "arith.constant 8 : index", "KT301", 20, "(check the grid, %n of line 13 and the tile in line 24)"),
 ]  # fmt: skip
 
@@ -321,6 +331,66 @@ def test_windows_that_overlap() -> None:
     assert overlapping([4, 2], [1, 0])
     assert not overlapping([2, 3], [3, 2]), "0 2 4 and 3 5 7 interleave"
     assert overlapping([3, 4], [3, 2]), "2 * 3 is 3 * 2"
+
+
+def test_a_tile_of_another_rank_than_its_set() -> None:
+    found = findings(LINEAR.replace("access_tile<1x32xindex>", "access_tile<32xindex>"))[0]
+    assert (found.code, found.message, found.line) == ("KT102", "the tile has rank 1, the set 2 dims", 15)
+
+
+@pytest.mark.parametrize("name", ["%next", "%part"])
+def test_a_value_out_of_its_scope_is_reported_where_it_is_used(name: str) -> None:
+    text, line = changed("ktdp.store %sum", f"ktdp.store {name}")
+    (found,) = findings(text)
+    shown = text.splitlines()[line - 1]
+    assert (found.code, found.line, found.column) == ("KT103", line, shown.index(name) + 1)
+
+
+def test_a_name_that_is_bound_again_after_its_scope_is_fine() -> None:
+    again = "    %a = arith.constant 0 : index\n    %y_tile = ktdp.construct_access_tile %y[%a, %n]"
+    assert findings(changed("    %y_tile = ktdp.construct_access_tile %y[%c0, %n]", again)[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("combiner", "message"),
+    [
+        ("arith.addf", ""),
+        ("arith.addi", "arith.addi cannot combine f32, f32; did you mean arith.addf?"),
+        ("arith.muli", "arith.muli cannot combine f32, f32; did you mean arith.mulf?"),
+        ("arith.negf", "arith.negf cannot combine f32, f32: Expected 1 operand, but got 2"),
+    ],
+)
+@pytest.mark.parametrize("form", ["reduce", "map"])
+def test_the_op_of_a_short_form(form: str, combiner: str, message: str) -> None:
+    reduce = "ins(%x : tensor<4xf32>) outs(%z : tensor<f32>) dimensions = [0]"
+    rest = (
+        reduce if form == "reduce" else "ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%x : tensor<4xf32>)"
+    )
+    text = f"""func.func @f() attributes {{grid = [1]}} {{
+  %x = arith.constant dense<0.0> : tensor<4xf32>
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %y = linalg.{form} {{ {combiner} }} {rest}
+  return
+}}
+"""
+    if not message:
+        assert [d for d in verify(parse(text)) if d.severity == "error"] == []
+        return
+    with pytest.raises(KtirError) as error:
+        parse(text)
+    (found,) = error.value.diagnostics
+    assert (found.code, found.op, found.line) == ("KT101", f"linalg.{form}", 4)
+    assert (found.message, found.column) == (message, text.splitlines()[3].index(combiner) + 1)
+
+
+def test_json_says_as_much_as_the_text() -> None:
+    found = next(d for d in findings(changed("constant 16", "constant 8")[0]) if d.code == "KT302")
+    said = found.to_json()
+    assert found.message.endswith("the first is")
+    assert said["message"] == f"{found.message} at [0, 40]"
+    assert said["message"] in str(found)
+    assert said["coordinates"] == (0, 40)
+    assert Diagnostic("KT101", "no place").to_json()["message"] == "no place"
 
 
 SIZED = """func.func @f(%p: index, %n: index) attributes {{grid = [1]}} {{

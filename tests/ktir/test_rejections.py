@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -112,6 +114,119 @@ def test_a_runtime_argument_that_keeps_its_promise(runtime: str, value: int) -> 
 def test_a_runtime_argument_that_breaks_its_promise(runtime: str, value: Any, words: str) -> None:
     assert refused(runtime, torch.zeros(4), value)[:2] == ("KT216", "func.func")
     assert message(runtime, torch.zeros(4), value) == words
+
+
+@pytest.fixture(name="filled")
+def _filled(view: Text, tile: Text) -> Callable[[str], str]:
+    """A function of `%n` of a type that fills 4 elements with it; for index, of i64."""
+
+    def text(kind: str) -> str:
+        stored = "i64" if kind == "index" else kind
+        n = "%m = arith.index_cast %n : index to i64" if kind == "index" else ""
+        return "\n".join(
+            [
+                f"func.func @kernel(%out: index, %n: {kind}) attributes {{grid = [1]}} {{",
+                f"{ZERO}\n{n}",
+                view("t", "out", "4", stored),
+                tile("y", "t", "%c0", "4", f"4x{stored}"),
+                f"%d = tensor.splat {'%m' if n else '%n'} : tensor<4x{stored}>",
+                f"ktdp.store %d, %y : tensor<4x{stored}>, <4xindex>\nreturn\n}}",
+            ]
+        )
+
+    return text
+
+
+DTYPES = {
+    "i1": torch.bool, "i8": torch.int8, "i32": torch.int32, "index": torch.int64,
+    "f16": torch.float16, "f32": torch.float32, "f8E4M3FN": torch.float8_e4m3fn,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "want"),
+    [
+        ("i1", True, 1),
+        ("i8", -128, -128),
+        ("i8", 127, 127),
+        # A signless number is read both ways, as `arith.constant 255 : i8` is.
+        ("i8", 255, -1),
+        ("i32", 2**32 - 1, -1),
+        ("index", 2**63 - 1, 2**63 - 1),
+        ("f16", 65504, 65504.0),
+        ("f16", 65519.9, 65504.0),
+        ("f16", -math.inf, -math.inf),
+        ("f8E4M3FN", 448.0, 448.0),
+        ("f32", np.float64(0.1), 0.10000000149011612),
+    ],
+)
+def test_a_number_at_the_end_of_the_range_of_its_type(
+    filled: Callable[[str], str], kind: str, value: Any, want: float
+) -> None:
+    assert run(filled(kind), torch.zeros(4, dtype=DTYPES[kind]), value).tolist() == [want] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        ("i1", 2, "argument n is 2, outside of i1, which holds -1 to 1"),
+        ("i8", 300, "argument n is 300, outside of i8, which holds -128 to 255"),
+        ("i8", -129, "argument n is -129, outside of i8, which holds -128 to 255"),
+        ("i32", 2**40, f"argument n is {2**40}, outside of i32, which holds -{2**31} to {2**32 - 1}"),
+        ("index", 2**70, f"argument n is {2**70}, outside of index, which holds -{2**63} to {2**63 - 1}"),
+        ("f16", 1e9, "argument n is 1000000000.0, outside of f16, which holds -65504 to 65504"),
+        ("f16", 65520, "argument n is 65520, outside of f16, which holds -65504 to 65504"),
+        ("f32", 10**400, f"argument n is {10**400}, outside of f32, which holds -3.40282e+38 to 3.40282e+38"),
+        ("f8E4M3FN", math.inf, "argument n is inf, outside of f8E4M3FN, which holds -448 to 448"),
+    ],
+)
+def test_a_number_outside_of_its_type_does_not_wrap(
+    filled: Callable[[str], str], kind: str, value: Any, words: str
+) -> None:
+    out = torch.zeros(4, dtype=DTYPES[kind])
+    assert refused(filled(kind), out, value)[:2] == ("KT216", "func.func")
+    assert message(filled(kind), out, value) == words
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        (np.zeros(4, "U1"), "argument out is an array of <U1; no tensor shows it, pass a plain copy"),
+        (np.zeros(4, ">i4"), "argument out is an array of >i4; its byte order is not the machine's, pass a plain copy"),
+        (np.zeros(4, np.int32)[::-1], "argument out is an array of int32; a stride is negative, pass a plain copy"),
+        (torch.zeros(4, dtype=torch.int32, device="meta"), "argument out is a meta tensor, which has no elements in a row; pass a dense one"),
+        (torch.zeros(4, dtype=torch.int32).to_sparse(), "argument out is a sparse_coo tensor, which has no elements in a row; pass a dense one"),
+    ],
+)  # fmt: skip
+def test_memory_that_a_run_cannot_use(filled: Callable[[str], str], out: Any, words: str) -> None:
+    assert refused(filled("i32"), out, 1)[:2] == ("KT216", "func.func")
+    assert message(filled("i32"), out, 1) == words
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_numpy_arrays_come_back_as_numpy_arrays(filled: Callable[[str], str], inplace: bool) -> None:
+    function = Module.parse(filled("i32")).function()
+    given = np.zeros(4, np.int32)
+    (found,) = function.run([given, 7], inplace=inplace).outputs
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.int32
+    assert found.tolist() == [7] * 4
+    assert given.tolist() == ([7] * 4 if inplace else [0] * 4)
+    assert isinstance(function.run([torch.from_numpy(given), 7]).outputs[0], torch.Tensor)
+
+
+@pytest.mark.parametrize("grid", ["x", 4, [1.5], ("2",)])
+def test_what_is_no_grid(filled: Callable[[str], str], grid: Any) -> None:
+    function = Module.parse(filled("i32")).function()
+    with pytest.raises(
+        KtirError, match=r"is no list of whole numbers of cores; write \(4,\) or \(8, 4\)"
+    ) as error:
+        function.run([torch.zeros(4, dtype=torch.int32), 1], grid=grid)
+    assert error.value.code == "KT111"
+    assert (
+        function.run([torch.zeros(4, dtype=torch.int32), 1], grid=[np.int64(1)]).outputs[0].tolist()
+        == [1] * 4
+    )
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_point_beyond_the_memory_of_its_partition(function: Text, view: Text, 
 def test_points_that_two_cores_store(function: Text, view: Text, tile: Text) -> None:
     text = swapped(diagonal(copy(function, view, tile, EVEN, ODD))).replace("grid = [1]", "grid = [2]")
     run = Module.parse(text).function().run
-    found = run([torch.zeros(6, 6), torch.zeros(6, 6), A], check=False).diagnostics
+    found = run([torch.zeros(6, 6), torch.zeros(6, 6), A], check=False).errors
     assert [d.code for d in found] == ["KT205"]
 
 

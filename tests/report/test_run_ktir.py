@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -175,3 +176,93 @@ def test_the_public_simulators_cycles_are_a_mode(kernel: Path):
         simulate(kernel, pipeline="serial", mode=mode).latency.cycles for mode in ("strict", "ktir_cpu")
     ]
     assert cycles == [5.0, 6.0]
+
+
+FP8 = KERNEL.replace("xf16>", "xf8E4M3FN>")
+COUNTED = KERNEL.replace("xf16>", "xindex>").replace("arith.addf", "arith.addi")
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "shown"),
+    [
+        (FP8, "f8E4M3FN", torch.float8_e4m3fn),
+        (FP8.replace("f8E4M3FN", "f8E5M2"), "f8E5M2", torch.float8_e5m2),
+        (COUNTED, "index", torch.int64),
+    ],
+)
+def test_every_element_type_can_be_asked_for(tmp_path: Path, text: str, dtype: str, shown: torch.dtype):
+    path = tmp_path / "double.ktir"
+    path.write_text(text)
+    outcome = simulate(path, specs=[f"x={dtype}[128]", f"y={dtype}[128]"])
+    assert [d.code for d in outcome.diagnostics] == []
+    ((name, tensor),) = outcome.outputs
+    assert (name, tensor.dtype) == ("y", shown)
+    assert bool(tensor.double().any()) is shown.is_floating_point
+    assert outcome.lines()[1].startswith(f"y: {str(shown).removeprefix('torch.')}[128] ")
+
+
+def test_a_dtype_that_is_not_there(kernel: Path):
+    with pytest.raises(BadArgument, match=r"no dtype f8; choose from .*f8E4M3FN, f8E5M2, .*index"):
+        simulate(kernel, specs=["x=f8[128]"])
+
+
+@pytest.mark.parametrize("specs", [["x=f16[128]", "x=f16[64]"], ["x=f16[128]", "y=f16[128]", "%x=f16[64]"]])
+def test_an_argument_given_twice(kernel: Path, specs: list[str]):
+    with pytest.raises(BadArgument, match=r"x: it is given more than once: f16\[128\], f16\[64\]"):
+        simulate(kernel, specs=specs)
+    with pytest.raises(BadArgument, match="0:64: it is given more than once"):
+        simulate(kernel, memory=["0:64=f16[4]", "64=f16[4]", "0:64=f16[8]"])
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.pt"])
+@pytest.mark.parametrize("content", [b"", b"no", b"\x93NUMPY\x01\x00"])
+def test_a_file_that_holds_no_numbers(kernel: Path, tmp_path: Path, name: str, content: bytes):
+    path = tmp_path / name
+    path.write_bytes(content)
+    writer = "numpy" if name == "x.npy" else "torch"
+    with pytest.raises(
+        BadArgument, match=rf"{name} holds no numbers as {writer}.save writes them; it may be damaged"
+    ):
+        simulate(kernel, specs=[f"x={path}"])
+
+
+def test_a_file_that_is_not_there_or_a_folder(kernel: Path, tmp_path: Path):
+    with pytest.raises(BadArgument, match=r"neither number, dtype\[shape\] nor file: gone\.npy"):
+        simulate(kernel, specs=["x=gone.npy"])
+    with pytest.raises(BadArgument, match="cannot be read: Is a directory"):
+        simulate(kernel, specs=[f"x={tmp_path}"])
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros(128, "U1"), "is an array of <U1; no tensor shows it"),
+        (np.zeros(128, ">f2"), "is an array of >f2; its byte order is not the machine's"),
+    ],
+)
+def test_a_file_of_an_array_that_no_tensor_shows(kernel: Path, tmp_path: Path, array: np.ndarray, words: str):
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(BadArgument, match=words):
+        simulate(kernel, specs=[f"x={tmp_path / 'x.npy'}"])
+    np.save(tmp_path / "x.npy", np.arange(128, dtype=np.float16))
+    (_, tensor), *_ = simulate(kernel, specs=[f"x={tmp_path / 'x.npy'}"]).outputs
+    assert tensor.tolist() == [2.0 * i for i in range(128)]
+
+
+def test_an_output_that_must_be_written_whole(kernel: Path):
+    half = kernel.with_name("half.ktir")
+    half.write_text(KERNEL.replace("arith.muli %core, %c64", "arith.muli %core, %core"))
+    assert [d.code for d in simulate(half, uninitialized=["y"]).diagnostics if d.severity == "error"] == [
+        "KT205",
+        "KT211",
+    ]
+    assert "KT211" not in {d.code for d in simulate(half).diagnostics}
+    assert simulate(kernel, uninitialized=["%y"]).diagnostics == ()
+    with pytest.raises(BadArgument, match="x: it is no output; those are y"):
+        simulate(kernel, uninitialized=["x"])
+
+
+def test_nothing_is_said_twice(kernel: Path):
+    """The run foretells what the text tells, and the text is checked before it."""
+    kernel.write_text(KERNEL.replace("grid = [2]", "grid = [1]"))
+    assert [d.code for d in simulate(kernel).diagnostics] == ["KT302"]

@@ -28,10 +28,10 @@ from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.indirect import held
 from tracer.ktir.simulator.memory import UNBOUNDED, Buffer, DistributedView, Pointer, View
 from tracer.ktir.simulator.provenance import viewed_arguments
-from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import MAX_STEPS, Session
 from tracer.ktir.simulator.slices import addressing
+from tracer.ktir.simulator.traceable import Traceable
 from tracer.target import SPYRE
 
 Layout = tuple[tuple[int, int], ...]
@@ -345,7 +345,7 @@ class Tracer(Session):
 
 
 def coverage(
-    function: Function,
+    function: Traceable,
     args: Sequence[Any] | None = None,
     *,
     grid: Sequence[int] | None = None,
@@ -364,7 +364,7 @@ AnyTracer = TypeVar("AnyTracer", bound=Tracer)
 
 
 def traced(
-    function: Function,
+    function: Traceable,
     args: Sequence[Any] | None,
     kind: Callable[..., AnyTracer],
     *,
@@ -380,7 +380,7 @@ def traced(
     return tracer
 
 
-def passed_arguments(function: Function, args: Sequence[Any] | None) -> list[Any]:
+def passed_arguments(function: Traceable, args: Sequence[Any] | None) -> list[Any]:
     """Runtime values for a trace: pointers to memory of any size where no tensor is given."""
     parameters = function.op.body.block.args
     given = list(args) if args is not None else [None] * len(parameters)

@@ -19,9 +19,9 @@ from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
 from tracer.ktir.repeats import Trace, repetition
 from tracer.ktir.shares import loads_behind
 from tracer.ktir.simulator.provenance import views_of
-from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.session import MAX_STEPS
 from tracer.ktir.simulator.slices import sources
+from tracer.ktir.simulator.traceable import Traceable
 from tracer.ktir.text import with_source
 
 # What a trace cannot know from the text alone: addresses in data, numbers given at run time.
@@ -29,7 +29,7 @@ _UNDECIDED = ("KT304", "KT216")
 
 
 def coverage_findings(
-    function: Function,
+    function: Traceable,
     args: Sequence[Any] | None = None,
     *,
     grid: Sequence[int] | None = None,
@@ -53,7 +53,7 @@ def coverage_findings(
     return [with_source(d, function.module.lines) for d in found]
 
 
-def _outputs(function: Function, seen: Coverage) -> Iterable[Diagnostic]:
+def _outputs(function: Traceable, seen: Coverage) -> Iterable[Diagnostic]:
     for position, name, sizes, strides in _static_arguments(function):
         stores = [o for o in function.op.walk() if isinstance(o, ktdp.StoreOp) and _is(o.tile, position)]
         if not stores or position in function.loaded:
@@ -165,7 +165,7 @@ def _within(
     return Missing(found.count, first)
 
 
-def _operands(function: Function, trace: Trace) -> Iterable[Diagnostic]:
+def _operands(function: Traceable, trace: Trace) -> Iterable[Diagnostic]:
     summed = _summed(function, trace)
     for position, name, sizes, strides in _static_arguments(function):
         reads = trace.coverage.reads.get(position, AccessMap())
@@ -185,7 +185,7 @@ def _operands(function: Function, trace: Trace) -> Iterable[Diagnostic]:
                     yield _warning(load, "KT303", text, left)
 
 
-def _summed(function: Function, trace: Trace) -> dict[Operation, dict[int, str]]:
+def _summed(function: Traceable, trace: Trace) -> dict[Operation, dict[int, str]]:
     """By load: the axes of its view that something sums over, and what to say of one that is not whole."""
     found: dict[Operation, dict[int, str]] = {}
     for load, contraction in _contracted(function).items():
@@ -255,7 +255,7 @@ def _gaps(intervals: Iterable[tuple[int, int]], extent: int) -> Missing:
     return Missing(len(missing), (int(missing[0]),) if len(missing) else None)
 
 
-def _contracted(function: Function) -> dict[Operation, Operation]:
+def _contracted(function: Traceable) -> dict[Operation, Operation]:
     """Loads whose values reach a contraction or a reduction, and the first that they reach."""
     found: dict[Operation, Operation] = {}
     for op in function.op.walk():
@@ -276,7 +276,7 @@ def _reduced_operands(op: Operation) -> list[SSAValue]:
     return []
 
 
-def _static_arguments(function: Function) -> Iterable[tuple[int, str, tuple[int, ...], tuple[int, ...]]]:
+def _static_arguments(function: Traceable) -> Iterable[tuple[int, str, tuple[int, ...], tuple[int, ...]]]:
     """Position, name, sizes and strides of the arguments that are viewed as they come, all sizes known."""
     for argument in function.op.body.block.args:
         views = [o for o in function.op.walk() if isinstance(o, ktdp.ConstructMemoryViewOp)]

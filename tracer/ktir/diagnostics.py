@@ -88,15 +88,18 @@ class Diagnostic:
         place = f"{self.filename or '<ktir>'}:{self.line}:{self.column}"
         op = f" {self.op}:" if self.op else ""
         core = f" (core {self.core})" if self.core is not None else ""
-        where = f" at {list(self.coordinates)}" if self.coordinates is not None else ""
-        text = f"{place}: {self.severity} {self.code}:{op} {self.message}{where}{core}"
+        text = f"{place}: {self.severity} {self.code}:{op} {self._said()}{core}"
         if self.source:
             text += f"\n    {self.source.rstrip()}\n    {' ' * max(0, self.column - 1)}^"
         return text
 
+    def _said(self) -> str:
+        """The message with the coordinates that end its sentence."""
+        return self.message + (f" at {list(self.coordinates)}" if self.coordinates is not None else "")
+
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary, for `--json`."""
-        return asdict(self) | {"title": CODES.get(self.code, "")}
+        """A plain dictionary, for `--json`; its message names the coordinates, too."""
+        return asdict(self) | {"message": self._said(), "title": CODES.get(self.code, "")}
 
 
 class KtirError(HarvestError):

@@ -25,6 +25,16 @@ _OTHER_TYPE = re.compile(
     r"operand is used with type (.+), but has been previously used or defined with type (.+)", re.DOTALL
 )
 _STATEMENT = re.compile(r"\s*([a-z]\w*\.[\w.]+)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TYPES = (
+    *("tensor", "memref", "index", "f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2"),
+    *("i1", "i8", "i16", "i32", "i64"),
+)
+_BARE = {
+    "type": _TYPES,
+    "attribute": ("affine_map", "affine_set", "dense", "array", "true", "false", "unit", *_TYPES),
+}
+"""What is written without `#` and `!`."""
 _OP_OF_LINE = re.compile(r"(?:%[^=]*=\s*)?\"?([\w.]+)")
 
 
@@ -76,7 +86,10 @@ def explain(message: str, position: int, parser: KtirParser, text: str) -> Expla
     elif match := re.fullmatch(r"SSA value (%\S+) is already defined", message):
         message += _first_line(parser, match.group(1))
     elif match := re.fullmatch(r"\S+ needs (\w+)", message):
-        message = f"it needs {match.group(1)}{_misspelt(match.group(1), text[position : parser.pos])}"
+        message = f"it needs {match.group(1)}{_misspelt(match.group(1), op, text[position : parser.pos])}"
+    elif message in ("attribute expected", "type expected") and (match := _WORD.match(text, position)):
+        kind, word = message.split()[0], match.group()
+        message = f"there is no {kind} {word}{suggestion(word, _BARE[kind])}"
     elif match := re.fullmatch(r"Unexpected attribute (.+)", message):
         message = f"{op} does not take {match.group(1)} here"
     if _looked_ahead(parser, text, position):
@@ -120,8 +133,12 @@ def _difference(name: str, known: Sequence[str]) -> str | None:
     return f"{left} - {right}" if left in known and right.isdecimal() else None
 
 
-def _misspelt(name: str, code: str) -> str:
-    near = get_close_matches(name, set(re.findall(r"\w+", code)) - {name}, 1, 0.8)
+def _misspelt(name: str, op: str, code: str) -> str:
+    """The key nearest to `name` in the attributes of `op` that is none of its own."""
+    kind = context().get_optional_op(op)
+    own = kind.get_irdl_definition().properties if kind and issubclass(kind, IRDLOperation) else {}
+    keys = [key for key in re.findall(r"(\w+)\s*=(?!=)", code) if key != name and key not in own]
+    near = get_close_matches(name, keys, 1, 0.6)
     return f"; did you mean it by {near[0]}?" if near else ""
 
 

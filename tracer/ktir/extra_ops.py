@@ -225,7 +225,7 @@ class ReduceOp(linalg.ReduceOp):
     """`linalg.reduce` of one input, as xDSL's, where an extent may also be `?` beside a number."""
 
     def verify_(self) -> None:
-        _well_formed(self, [self.init])
+        _well_formed(self, "init")
         _verify_reduced(self.input, self.init, self.dimensions.get_values())
 
 
@@ -233,7 +233,7 @@ class BroadcastOp(linalg.BroadcastOp):
     """`linalg.broadcast`, as xDSL's, where an extent may also be `?` beside a number."""
 
     def verify_(self) -> None:
-        _well_formed(self, [self.init])
+        _well_formed(self, "init")
         _verify_reduced(self.init, self.input, self.dimensions.get_values())
 
 
@@ -241,7 +241,7 @@ class TransposeOp(linalg.TransposeOp):
     """`linalg.transpose`, as xDSL's, where an extent may also be `?` beside a number."""
 
     def verify_(self) -> None:
-        _well_formed(self, self.outputs)
+        _well_formed(self, "outputs")
         if len(self.inputs) != 1 or len(self.outputs) != 1:
             raise VerifyException("it takes one input and one output")
         value, init, order = self.inputs[0], self.outputs[0], self.permutation.get_values()
@@ -254,11 +254,15 @@ class TransposeOp(linalg.TransposeOp):
             )
 
 
-def _well_formed(op: IRDLOperation, outputs: Sequence[SSAValue]) -> None:
+def _well_formed(op: IRDLOperation, named: str) -> None:
     """Raise VerifyException unless operands, properties and regions are those that the op has, and the
-    results have the types of `outputs`. A class that overrides xDSL's verifier has to ask for it.
+    results have the types of the operands that are `named`. A class that overrides xDSL's verifier has to
+    ask for it.
     """
     op.get_irdl_definition().verify(op)
+    # Only now: the name of an operand that is not given stands for nothing.
+    held = getattr(op, named)
+    outputs = [held] if isinstance(held, SSAValue) else held
     if op.results and list(op.result_types) != [o.type for o in outputs]:
         raise VerifyException("the result has the type of the output")
 
@@ -307,7 +311,7 @@ class ReduceManyOp(IRDLOperation):
         dims = self.dimensions.get_values()
         if len(self.inputs) != len(self.inits):
             raise VerifyException("as many inits as inputs are needed")
-        _well_formed(self, self.inits)
+        _well_formed(self, "inits")
         for value, init in zip(self.inputs, self.inits, strict=True):
             if not compatible(_shape(value), _shape(self.inputs[0])):
                 raise VerifyException(f"{value.type} differs in shape from {self.inputs[0].type}")
@@ -328,7 +332,7 @@ class MapOp(IRDLOperation):
         super().__init__(operands=[inputs, init], result_types=[[init.type]], regions=[mapper])
 
     def verify_(self) -> None:
-        _well_formed(self, [self.init])
+        _well_formed(self, "init")
         for value in self.inputs:
             if not compatible(_shape(value), _shape(self.init)):
                 raise VerifyException(f"{value.type} differs in shape from {self.init.type}")

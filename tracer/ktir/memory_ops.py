@@ -298,6 +298,13 @@ class ConstructDistributedMemoryViewOp(IRDLOperation):
         printer.print_attribute(self.view.type)
 
 
+_KINDS: dict[str, tuple[type[Attribute], str]] = {
+    "base_map": (AffineMapAttr, "affine_map"),
+    "access_tile_set": (AffineSetAttr, "affine_set"),
+    "access_tile_order": (AffineMapAttr, "affine_map"),
+}
+
+
 @irdl_op_definition
 class ConstructAccessTileOp(IRDLOperation):
     """The coordinates `subscripts + point` for every point of `access_tile_set`.
@@ -365,7 +372,7 @@ class ConstructAccessTileOp(IRDLOperation):
             raise VerifyException("access_tile_order must be square, of the rank of access_tile_set")
         if len(self.tile.type.get_shape()) != points.num_dims:
             raise VerifyException(
-                f"the tile has rank {len(self.tile.type.get_shape())} , the set {points.num_dims} dims"
+                f"the tile has rank {len(self.tile.type.get_shape())}, the set {points.num_dims} dims"
             )
 
     @classmethod
@@ -377,6 +384,9 @@ class ConstructAccessTileOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         if "access_tile_set" not in attributes:
             parser.raise_error("construct_access_tile needs access_tile_set", pos, parser.pos)
+        for key, (kind, spelt) in _KINDS.items():
+            if not isinstance(attributes.get(key), kind | None):
+                parser.raise_error(f"{key} must be an {spelt}", pos, parser.pos)
         explicit = attributes.pop("base_map", None)
         if isinstance(explicit, AffineMapAttr):
             base_map = explicit.data

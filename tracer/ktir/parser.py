@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     i1,
+    i32,
     i64,
 )
 from xdsl.dialects.linalg.ops import NamedOperation
@@ -29,7 +31,7 @@ from xdsl.dialects.linalg.ops import YieldOp as LinalgYieldOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Span
@@ -61,6 +63,9 @@ class KtirParser(LiteralParser):
         # Where the operations being read began, outermost first; an error leaves them there.
         self.open: list[int] = []
         self.too_large = []
+        # Where each value is bound last, and where one is used first that is not bound there.
+        self.bound: dict[str, int] = {}
+        self.unbound: dict[str, int] = {}
 
     def place(self, position: int) -> tuple[int, int]:
         """Line and column, from 1, of a character position."""
@@ -123,8 +128,19 @@ class KtirParser(LiteralParser):
             return _stand_in(op_type, partial(parse_named, op_type))
         return op_type
 
+    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+        op = super()._parse_generic_operation(op_type)
+        return _reduced_at_once(op) if isinstance(op, ReduceOp) and len(op.operands) > 2 else op
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> SSAValue[Any]:  # noqa: A002 - xDSL's
+        if operand.operand_name not in self.ssa_values:
+            self.unbound.setdefault(operand.operand_name, operand.span.start)
+        return super().resolve_operand(operand, type)
+
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         super()._register_ssa_definition(name, values, span)
+        self.bound[name] = span.start
+        self.unbound.pop(name, None)
         # xDSL drops a trailing `_<number>` from name hints; KTIR keeps names whole.
         if name[0] in _NAME_START and name.replace("_", "a").isalnum() and name.isascii():
             for i, value in enumerate(values):
@@ -166,32 +182,54 @@ def _transpose(parser: Parser) -> Operation:
     return TransposeOp(value, init, DenseArrayBase.from_list(i64, permutation))
 
 
-def _combiner_name(parser: Parser) -> str | None:
-    """The payload op of the short form `linalg.reduce { arith.addf } ins(...)`."""
+def _combiner_name(parser: Parser) -> Span | None:
+    """Where the short form `linalg.reduce { arith.addf } ins(...)` names its payload op."""
     if not parser.parse_optional_punctuation("{"):
         return None
-    name = parser.parse_identifier()
+    start = parser._current_token.span.start
+    name = Span(start, start + len(parser.parse_identifier()), parser.lexer.input)
     parser.parse_optional_attr_dict()
     parser.parse_punctuation("}")
     return name
 
 
-def _payload(parser: Parser, name: str, types: Sequence[Attribute]) -> Region:
-    """The region that the short form stands for: `name` on all block arguments, yielded."""
+def _payload(parser: Parser, place: Span, types: Sequence[Attribute]) -> Region:
+    """The region that the short form stands for: the op named there on all block arguments, yielded."""
+    name = place.text
     op_type = parser.ctx.get_optional_op(name)
     if op_type is None:
-        parser.raise_error(f"operation {name} is not registered")
+        parser.raise_error(f"operation {name} is not registered", place)
     block = Block(arg_types=types)
     names = ("in", "out") if len(types) == 2 else tuple(f"in{i}" for i in range(len(types)))
     for arg, hint in zip(block.args, names, strict=True):
         arg._name = hint
     try:
-        op = op_type.create(operands=list(block.args), result_types=[types[0]])
-        op.verify()
+        op = _combined(op_type, block)
     except (VerifyException, ValueError, TypeError) as error:
-        parser.raise_error(f"{name} cannot combine {types[0]}: {error}")
+        said = str(error).partition("\n")[0]
+        if not said.endswith("does not verify:"):
+            parser.raise_error(f"{name} cannot combine {', '.join(map(str, types))}: {said}", place)
+        known = [k for k in parser.ctx.loaded_ops if k.dialect_name() == op_type.dialect_name()]
+        near = get_close_matches(name, [k.name for k in known if _combines(k, block)], 1, 0.6)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        parser.raise_error(f"{name} cannot combine {', '.join(map(str, types))}{hint}", place)
     block.add_ops([op, LinalgYieldOp(*op.results)])
     return Region(block)
+
+
+def _combined(op_type: type[Operation], block: Block) -> Operation:
+    """The op on the arguments of `block`, with a result of the type of the first; raises as xDSL does."""
+    op = op_type.create(operands=list(block.args), result_types=[block.args[0].type])
+    op.verify()
+    return op
+
+
+def _combines(op_type: type[Operation], block: Block) -> bool:
+    try:
+        _combined(op_type, block)
+    except (VerifyException, ValueError, TypeError, LookupError, AttributeError):
+        return False
+    return True
 
 
 def _element(value: SSAValue) -> Attribute:
@@ -213,6 +251,21 @@ def _reduce(parser: Parser) -> Operation:
     if len(inputs) == 1 and len(inits) == 1:
         return ReduceOp(inputs[0], inits[0], DenseArrayBase.from_list(i64, dims), region)
     return ReduceManyOp(inputs, inits, dims, region)
+
+
+def _reduced_at_once(op: ReduceOp) -> Operation:
+    """Generic form of several inputs: as many inits follow them, and MLIR writes no sizes of segments."""
+    operands, half = list(op.operands), len(op.operands) // 2
+    op.operands = []
+    sizes = DenseArrayBase.from_list(i32, [half, len(operands) - half])
+    return ReduceManyOp.create(
+        operands=operands,
+        result_types=op.result_types,
+        properties={"operandSegmentSizes": sizes} | op.properties,
+        attributes=op.attributes,
+        location=op.location,
+        regions=[op.detach_region(region) for region in list(op.regions)],
+    )
 
 
 def _map(parser: Parser) -> Operation:

@@ -22,8 +22,8 @@ from tracer.ktir.intertile_ops import InterTileProduceOp
 from tracer.ktir.shares import Causes, Shares, contributions
 from tracer.ktir.simulator.groups import Groups
 from tracer.ktir.simulator.memory import View
-from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.schedule import guarded
+from tracer.ktir.simulator.traceable import Traceable
 from tracer.ktir.sums import Term, block_of, terms
 
 Point = tuple[int, ...]
@@ -169,7 +169,7 @@ class Trace:
 
 
 def repetition(
-    function: Function, args: Sequence[Any] | None, *, grid: Sequence[int] | None, max_steps: int
+    function: Traceable, args: Sequence[Any] | None, *, grid: Sequence[int] | None, max_steps: int
 ) -> Trace:
     """Trace a function and its sums. Raises as `coverage` does."""
     found, loads = terms(function.op), contributions(function.op)

@@ -233,7 +233,9 @@ def _too_wide(lines: list[str]) -> tuple[int, int] | None:
 
 def _undefined(name: str, text: str, parser: KtirParser, filename: str, lines: list[str]) -> Diagnostic:
     code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment.group()), text)
-    match = re.search(re.escape(name) + r"(?![\w$.-])", code)
-    line, column = parser.place(match.start() if match else 0)
-    message = f"{name} is not defined{undefined_hint(name, code, match.start() if match else 0)}"
+    position = parser.unbound[name[1:]]
+    line, column = parser.place(position)
+    message = f"{name} is not defined{undefined_hint(name, code, position)}"
+    if (elsewhere := parser.bound.get(name[1:])) is not None:
+        message = f"{name} is not defined here; that of line {parser.place(elsewhere)[0]} is in another block"
     return with_source(Diagnostic("KT103", message, "error", filename, line, column), lines)

@@ -10,23 +10,21 @@ from difflib import get_close_matches
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg.ops import ReduceOp
-from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.affine import set_box
-from tracer.ktir.diagnostics import Diagnostic, at, location
+from tracer.ktir.diagnostics import Diagnostic, at
 from tracer.ktir.dialect import (
-    CONTRACTIONS,
     AccessTileType,
     ConstructAccessTileOp,
     ConstructIndirectAccessTileOp,
     ConstructMemoryViewOp,
     InterTileReduceOp,
-    NamedLinalgOp,
     ReduceManyOp,
     StoreOp,
 )
 from tracer.ktir.overlap import overlapping
+from tracer.ktir.undefined import Known, undefined_reads
 
 _KTDP_ATTRIBUTES = (
     "coordinate_set",
@@ -41,6 +39,7 @@ _KTDP_ATTRIBUTES = (
 def usage(module: ModuleOp) -> list[Diagnostic]:
     """Everything in `module` that looks like a slip, as warnings in order of place."""
     found: list[Diagnostic] = []
+    known: Known = {}
     for op in module.walk():
         found += _attributes(op)
         if isinstance(op, func.FuncOp):
@@ -55,7 +54,7 @@ def usage(module: ModuleOp) -> list[Diagnostic]:
             found += _ignored(op)
         elif isinstance(op, InterTileReduceOp):
             found += _lost(op)
-        found += [*_unused(op), *_undefined(op)]
+        found += [*_unused(op), *undefined_reads(op, known)]
     return found
 
 
@@ -73,24 +72,6 @@ def _constant(value: SSAValue) -> int | None:
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data
     return None
-
-
-def _undefined(op: Operation) -> Iterable[Diagnostic]:
-    """Elements of `tensor.empty` that an operation reads, where only a place for a result is meant."""
-    read: Iterable[SSAValue] = ()
-    computes = op.name.startswith(("arith.", "math.")) or op.name in CONTRACTIONS
-    if computes or isinstance(op, ReduceOp | ReduceManyOp):
-        read = op.operands
-    elif isinstance(op, StoreOp):
-        read = (op.data,)
-    elif isinstance(op, NamedLinalgOp):
-        read = op.inputs
-    for value in read:
-        if isinstance(value.owner, EmptyOp):
-            place = f"comes from tensor.empty in line {location(value.owner)[1]}"
-            text = f"{_name(value)} {place}: its elements are undefined until something fills them"
-            yield at(op, "KT204", text, "warning")
-            return
 
 
 def _lost(op: InterTileReduceOp) -> Iterable[Diagnostic]:

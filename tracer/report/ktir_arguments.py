@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
 import torch
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
@@ -14,6 +16,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from tracer.ktir.coverage import coverage
 from tracer.ktir.diagnostics import KtirError, location
 from tracer.ktir.dialect import ConstructMemoryViewOp
+from tracer.ktir.simulator.arguments import UnfitArgumentError, arguments_of
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.run import Function
 from tracer.ktir.simulator.slices import sources
@@ -24,11 +27,14 @@ DTYPES = {
     "bf16": torch.bfloat16,
     "f32": torch.float32,
     "f64": torch.float64,
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E5M2": torch.float8_e5m2,
     "i1": torch.bool,
     "i8": torch.int8,
     "i16": torch.int16,
     "i32": torch.int32,
     "i64": torch.int64,
+    "index": torch.int64,
 }
 
 
@@ -36,9 +42,9 @@ def arguments(function: Function, specs: Sequence[str], generator: torch.Generat
     """One value an argument: as `specs` (`NAME=VALUE`) say, else random elements as far as the views reach.
 
     Raises:
-        BadArgument: a spec is malformed, or an argument is missing that no view describes.
+        BadArgument: a spec is malformed, an argument is given twice or missing without a view of it.
     """
-    given = dict(_split(spec) for spec in specs)
+    given = dict(_once(specs))
     names = function.argument_names
     if unknown := sorted(set(given) - set(names)):
         raise BadArgument(argument=unknown[0], detail=f"the function has {', '.join(names)}")
@@ -123,12 +129,11 @@ def placed_memory(
     As `specs` (`ADDRESS=VALUE`, `CORE:ADDRESS=VALUE`) say; random elements elsewhere in global memory.
 
     Raises:
-        BadArgument: a spec is malformed.
+        BadArgument: a spec is malformed, or a place is given twice.
     """
     placed: dict[int, torch.Tensor] = {}
     local: dict[int, dict[int, torch.Tensor]] = {}
-    for spec in specs:
-        place, text = _split(spec)
+    for spec, (place, text) in zip(specs, _once(specs), strict=True):
         value = _value(place, text, generator)
         match = re.fullmatch(r"(?:(\d+):)?(\d+)", place)
         if match is None or not isinstance(value, torch.Tensor):
@@ -160,6 +165,15 @@ def _split(spec: str) -> tuple[str, str]:
     return name.removeprefix("%"), value
 
 
+def _once(specs: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and values of `specs`; each name once."""
+    pairs = [_split(spec) for spec in specs]
+    for name, _ in pairs:
+        if len(values := [text for other, text in pairs if other == name]) > 1:
+            raise BadArgument(argument=name, detail=f"it is given more than once: {', '.join(values)}")
+    return pairs
+
+
 def _value(name: str, text: str, generator: torch.Generator) -> Any:
     if shaped := re.fullmatch(r"(\w+)\[([\d,x ]*)\]", text):
         if shaped[1] not in DTYPES:
@@ -174,14 +188,27 @@ def _value(name: str, text: str, generator: torch.Generator) -> Any:
         return float(text)
     except ValueError:
         pass
-    try:
-        if text.endswith(".npy"):
-            import numpy
+    return _load(name, text)
 
-            return torch.from_numpy(numpy.load(text, allow_pickle=False))
-        return torch.load(text, weights_only=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise BadArgument(argument=name, detail=f"neither number, dtype[shape] nor file: {text}") from error
+
+def _load(name: str, path: str) -> Any:
+    """What `torch.save` or, in a .npy file, `numpy.save` wrote."""
+    try:
+        if path.endswith(".npy"):
+            return arguments_of([numpy.load(path, allow_pickle=False)])[0]
+        return torch.load(path, weights_only=True)
+    except FileNotFoundError as error:
+        raise BadArgument(argument=name, detail=f"neither number, dtype[shape] nor file: {path}") from error
+    except OSError as error:
+        detail = f"{path} cannot be read: {error.strerror or error}"
+        raise BadArgument(argument=name, detail=detail) from error
+    except UnfitArgumentError as error:
+        raise BadArgument(argument=name, detail=f"{path} {error}") from error
+    except (ValueError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        writer = "numpy.save" if path.endswith(".npy") else "torch.save"
+        # The loaders' own words advise to unpickle the file.
+        detail = f"{path} holds no numbers as {writer} writes them; it may be damaged"
+        raise BadArgument(argument=name, detail=detail) from error
 
 
 def _random(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

@@ -12,8 +12,8 @@ import torch
 from tracer.ktir.coverage_checks import coverage_findings
 from tracer.ktir.diagnostics import Diagnostic, KtirError, location
 from tracer.ktir.latency import LatencyReport, latency
-from tracer.ktir.simulator import MAX_STEPS, Module
-from tracer.report.errors import MissingPlotter, UnreadableFile
+from tracer.ktir.simulator import MAX_STEPS, Function, Module
+from tracer.report.errors import BadArgument, MissingPlotter, UnreadableFile
 from tracer.report.ktir_arguments import arguments, placed_memory
 
 
@@ -95,6 +95,7 @@ def simulate(
     seed: int = 0,
     *,
     memory: Sequence[str] = (),
+    uninitialized: Sequence[str] = (),
     trace: bool = False,
     pipeline: str | None = None,
     mode: str = "strict",
@@ -105,14 +106,17 @@ def simulate(
     `specs` are `NAME=VALUE`: a number, a file of torch.save or numpy.save, or `f16[12,64]` for random values
     (integers: zeros). An argument that is not given gets random values and the extent of its views.
     `memory` has `ADDRESS=VALUE` for literal addresses of global memory, in elements, and `CORE:ADDRESS=VALUE`
-    for those of a core's scratchpad; a literal address that is not given is filled as an argument is. `trace`
-    notes every operation; `pipeline` (`serial`, `overlapped`, `overlapped_3way`) asks for the latency model.
+    for those of a core's scratchpad; a literal address that is not given is filled as an argument is.
+    `uninitialized` names outputs whose old content counts as nothing: it must not be read, and all of it be
+    written. `trace` notes every operation; `pipeline` (`serial`, `overlapped`, `overlapped_3way`) asks for
+    the latency model.
     `mode` is `strict`, or `ktir_cpu` for results and cycles as the public simulator has them.
     `max_steps` bounds the operations in loops that one core executes; None is the simulator's own limit.
 
     Raises:
         UnreadableFile: a file cannot be read.
-        BadArgument: a spec is malformed, or an argument is missing that no view describes.
+        BadArgument: a spec is malformed, an argument is missing that no view describes, or
+            `uninitialized` names no output.
     """
     torch.set_num_threads(1)
     max_steps = MAX_STEPS if max_steps is None else max_steps
@@ -123,6 +127,7 @@ def simulate(
         return Simulation("", 0, (), error.diagnostics)
     generator = torch.Generator().manual_seed(seed)
     values = arguments(chosen, specs, generator)
+    fresh = [_output(chosen, name) for name in uninitialized]
     placed, local = placed_memory(chosen, memory, generator)
     before = {address: tensor.clone() for address, tensor in placed.items()}
     grid = None if cores is None else (cores,)
@@ -136,6 +141,7 @@ def simulate(
             values,
             grid=grid,
             check=False,
+            uninitialized=fresh,
             memory=placed or None,
             lx=local or None,
             mode=mode,
@@ -157,6 +163,15 @@ def simulate(
             report = latency(chosen, values, grid=grid, pipeline=pipeline, mode=mode, max_steps=max_steps)
     x, y, z = chosen.grid
     return Simulation(chosen.name, cores or x * y * z, tuple(outputs), _distinct(found), tuple(notes), report)
+
+
+def _output(function: Function, name: str) -> int:
+    """Position of an argument that the function stores to. Raises BadArgument."""
+    outputs = {function.argument_names[position]: position for position in function.stored}
+    if (bare := name.removeprefix("%")) not in outputs:
+        detail = f"it is no output; those are {', '.join(outputs) or 'none'}"
+        raise BadArgument(argument=name, detail=detail)
+    return outputs[bare]
 
 
 def _distinct(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

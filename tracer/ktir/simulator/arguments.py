@@ -1,15 +1,24 @@
-"""Arguments of a run: tensors as linear memory, NumPy arrays as tensors."""
+"""Arguments of a run: tensors as linear memory, NumPy arrays as tensors, numbers within their types."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Attribute
 
+from tracer.ktir.attributes import RuntimeArgType
+from tracer.ktir.simulator.dtypes import element, rounder, wrap
 from tracer.ktir.simulator.memory import Buffer
+
+
+class UnfitArgumentError(ValueError):
+    """An argument that a run cannot take; the text says why, as what follows its name."""
 
 
 class ArgumentBuffer:
@@ -58,5 +67,73 @@ def written_back(held: ArgumentBuffer | None, value: Any) -> ArgumentBuffer | No
 
 
 def arguments_of(values: Sequence[Any]) -> list[Any]:
-    """Arguments with NumPy arrays as tensors."""
-    return [torch.from_numpy(v) if isinstance(v, np.ndarray) else v for v in values]
+    """Arguments with NumPy arrays as tensors on the same memory.
+
+    Raises UnfitArgumentError for an array that no tensor can show, and a tensor without memory of its own.
+    """
+    return [_tensor(v) if isinstance(v, np.ndarray | Tensor) else v for v in values]
+
+
+def _tensor(value: np.ndarray | Tensor) -> Tensor:
+    if isinstance(value, np.ndarray):
+        try:
+            return torch.from_numpy(value)
+        except (TypeError, ValueError) as error:
+            why = "its byte order is not the machine's" if not value.dtype.isnative else "no tensor shows it"
+            if any(stride < 0 for stride in value.strides):
+                why = "a stride is negative"
+            raise UnfitArgumentError(f"is an array of {value.dtype}; {why}, pass a plain copy") from error
+    if value.layout is not torch.strided or value.is_meta:
+        kind = "meta" if value.is_meta else str(value.layout).removeprefix("torch.")
+        raise UnfitArgumentError(f"is a {kind} tensor, which has no elements in a row; pass a dense one")
+    return value
+
+
+def like_argument(found: Tensor, given: Any) -> Tensor | np.ndarray:
+    """A stored tensor as what was passed: a NumPy array for one, on the same memory."""
+    return found.numpy() if isinstance(given, np.ndarray) else found
+
+
+def number_of(value: Any, declared: Attribute) -> int | float:
+    """A number as the type of its argument holds it: integers in signed reading, floats rounded.
+
+    An integer type of n bits takes -2**(n-1) to 2**n - 1, since its signless numbers are read both ways;
+    index takes what 64 bits hold with a sign. Raises UnfitArgumentError for what is no number of the type,
+    or would leave its range.
+    """
+    if hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, int | float | bool):
+        raise UnfitArgumentError(f": {type(value).__name__} is no tensor or number")
+    type_ = declared.value if isinstance(declared, RuntimeArgType) else declared
+    kind = element(type_)
+    if not isinstance(type_, IndexType | IntegerType):
+        try:
+            rounded = rounder(kind)(float(value))
+        except OverflowError:
+            rounded = math.inf
+        if not math.isfinite(rounded) and rounded != value and value == value:
+            end = f"{torch.finfo(kind.dtype).max:g}"
+            raise UnfitArgumentError(f"is {value}, outside of {type_}, which holds -{end} to {end}")
+        return rounded
+    if isinstance(value, float):
+        raise UnfitArgumentError(f"is {type_}, but a float is given")
+    if isinstance(declared, RuntimeArgType):
+        _promised(value, declared)
+    least = -(1 << (kind.bits - 1))
+    largest = (-least if isinstance(type_, IndexType) else 1 << kind.bits) - 1
+    if not least <= value <= largest:
+        raise UnfitArgumentError(f"is {value}, outside of {type_}, which holds {least} to {largest}")
+    return wrap(int(value), kind.bits)
+
+
+def _promised(value: int, declared: RuntimeArgType) -> None:
+    """Raise UnfitArgumentError for a number that breaks what its type promises."""
+    granularity, bound = declared.granularity.data, declared.upperbound.data
+    broken = ""
+    if granularity and value % granularity:
+        broken = f"no multiple of its granularity {granularity}"
+    elif bound and not 0 <= value <= bound:
+        broken = f"not between 0 and its upperbound {bound}"
+    if broken:
+        raise UnfitArgumentError(f"is {value}, {broken}")

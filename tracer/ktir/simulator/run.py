@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,16 +12,22 @@ from typing import Any
 
 from torch import Tensor
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
-from tracer.ktir.attributes import RuntimeArgType
-from tracer.ktir.diagnostics import Diagnostic, KtirError, at
-from tracer.ktir.simulator.arguments import ArgumentBuffer, arguments_of, overlap, written_back
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
+from tracer.ktir.simulator.arguments import (
+    ArgumentBuffer,
+    UnfitArgumentError,
+    arguments_of,
+    like_argument,
+    number_of,
+    overlap,
+    written_back,
+)
 from tracer.ktir.simulator.checks import Probe, after_run
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.compiler import Program
-from tracer.ktir.simulator.dtypes import element, rounder, wrap
 from tracer.ktir.simulator.lanes_run import LaneProgram, plan, run_lanes
 from tracer.ktir.simulator.liveness import peak
 from tracer.ktir.simulator.memory import Pointer
@@ -39,12 +46,12 @@ Trace = Callable[[int, Operation, tuple[Any, ...]], None]
 class Result:
     """What a run gives back.
 
-    `outputs` are the tensors that the function stores to, in argument order, with the shapes and strides
-    given; `written` are their argument positions. `diagnostics` are warnings, and errors too where
-    `check=False`.
+    `outputs` are what the function stores to, in argument order, with the shapes and strides given: a NumPy
+    array where one was passed, else a torch tensor; `written` are their argument positions. `diagnostics`
+    are warnings, and errors too where `check=False`.
     """
 
-    outputs: tuple[Tensor, ...]
+    outputs: tuple[Any, ...]
     written: tuple[int, ...]
     diagnostics: tuple[Diagnostic, ...]
     counters: dict[str, Any] = field(default_factory=dict)
@@ -122,6 +129,7 @@ class Function:
         self.name = op.sym_name.data
         self._program: Program | None = None
         self._compat: Program | None = None
+        self._foreseen: dict[tuple[Any, ...], tuple[Diagnostic, ...]] = {}
         self.lanes: LaneProgram | bool | None = None
 
     @property
@@ -132,8 +140,9 @@ class Function:
     def on_grid(self, grid: Sequence[int] | None, target: SpyreTarget = SPYRE) -> tuple[int, int, int]:
         """Cores along x, y and z: those of `grid`, or the function's own.
 
-        Raises KtirError KT111 for none, and for more than the target has.
+        Raises KtirError KT111 for what is no grid, for no cores, and for more than the target has.
         """
+        grid = self._numbers_of_cores(grid)
         if grid is not None and len(grid) > 3:
             raise KtirError([at(self.op, "KT111", f"grid {list(grid)} has more than three axes")])
         x, y, z = (*grid, 1, 1, 1)[:3] if grid is not None else self.grid
@@ -143,6 +152,15 @@ class Function:
             text = f"grid {[x, y, z]} has {x * y * z} cores, the accelerator {target.cores}"
             raise KtirError([at(self.op, "KT111", text)])
         return x, y, z
+
+    def _numbers_of_cores(self, grid: object) -> list[int] | None:
+        if grid is None:
+            return None
+        try:
+            return [operator.index(n) for n in grid]  # type: ignore[attr-defined]
+        except TypeError:
+            text = f"grid {grid!r} is no list of whole numbers of cores; write (4,) or (8, 4)"
+            raise KtirError([at(self.op, "KT111", text)]) from None
 
     @property
     def argument_names(self) -> tuple[str, ...]:
@@ -207,14 +225,16 @@ class Function:
     ) -> Result:
         """Execute on every core of the grid.
 
-        `args` are positional: torch tensors or NumPy arrays for pointers, numbers for scalars. The memory
+        `args` are positional: torch tensors or NumPy arrays for pointers, numbers for scalars; what a type
+        does not hold is refused (KT216), n bits taking -2**(n-1) to 2**n - 1, index 64 signed. The memory
         behind a tensor runs from its first element to its last, and strides and offsets of views count from
         there. Stored arguments are copied unless `inplace`; then one tensor given twice is one memory, and
         tensors that share a part of theirs are refused (KT216). `uninitialized` lists outputs whose old
         content must not be read. `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory`
         places tensors at literal element addresses, `lx[core]` does so in scratchpads. `trace` is called
         with core, operation and results after every operation that has results. `max_steps` bounds the
-        operations in loops that one core executes, so that a loop without end is a fault.
+        operations in loops that one core executes, so that a loop without end is a fault. With `sanitize`
+        the diagnostics hold what the text foretells, too (see `foreseen`).
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
@@ -275,10 +295,34 @@ class Function:
         found = [with_source(d, self.module.lines) for d in found]
         if check and any(d.severity == "error" for d in found):
             raise KtirError(d for d in found if d.severity == "error")
+        if sanitize:
+            numbers = [None if b is not None else a for a, b in zip(args, buffers, strict=True)]
+            said = {(d.code, d.line, d.column) for d in found}
+            warnings = self.foreseen(numbers, session.grid, max_steps)
+            found += [d for d in warnings if (d.code, d.line, d.column) not in said]
         written = tuple(i for i in self.stored if buffers[i] is not None)
-        outputs = tuple(buffers[i].tensor for i in written)
+        outputs = tuple(like_argument(buffers[i].tensor, args[i]) for i in written)
         counters = {"cores": session.cores, "returned": returned}
         return Result(outputs, written, tuple(found), counters)
+
+    def foreseen(
+        self, args: Sequence[Any], grid: Sequence[int] | None = None, max_steps: int = MAX_STEPS
+    ) -> tuple[Diagnostic, ...]:
+        """Warnings KT2xx and KT3xx that follow from the text and its numbers, whatever the elements are:
+        outputs left out, sums over a part of an axis, reads of what nothing filled.
+
+        `args` are as for `run`, with None for every pointer. They are found once for a grid and numbers.
+        """
+        # The package of this module is imported before any module in it, so before those that trace.
+        from tracer.ktir.coverage_checks import coverage_findings
+
+        key = (tuple(grid) if grid is not None else None, *args)
+        if key not in self._foreseen:
+            lines = {location(op)[1] for op in self.op.walk()}
+            text = [d for d in self.module.warnings if d.line in lines and d.code[:3] in ("KT2", "KT3")]
+            traced = coverage_findings(self, args, grid=grid, max_steps=max_steps)
+            self._foreseen[key] = (*text, *(d for d in traced if d.severity == "warning"))
+        return self._foreseen[key]
 
     def _prepare(
         self,
@@ -306,12 +350,11 @@ class Function:
             lx=lx,
             max_steps=max_steps,
         )
-        values = arguments_of(args)
         parameters = self.op.body.block.args
-        if len(values) != len(parameters):
-            raise KtirError(
-                [at(self.op, "KT216", f"{len(parameters)} arguments are needed, {len(values)} given")]
-            )
+        if len(args) != len(parameters):
+            text = f"{len(parameters)} arguments are needed, {len(args)} given"
+            raise KtirError([at(self.op, "KT216", text)])
+        values = [self._tensor(value, name) for value, name in zip(args, self.argument_names, strict=True)]
         if strangers := [i for i in uninitialized if not 0 <= i < len(parameters)]:
             text = f"no argument {strangers[0]} for uninitialized; the function has {len(parameters)}"
             raise KtirError([at(self.op, "KT216", text)])
@@ -373,32 +416,22 @@ class Function:
                     text = f"lx: {held} at element {address} of core {core} leave {target.lx_bytes} bytes"
                     raise KtirError([at(self.op, "KT216", text)])
 
-    def _number(self, value: Any, type_: Any, name: str) -> Any:
-        if hasattr(value, "item"):
-            value = value.item()
-        if not isinstance(value, int | float | bool):
-            raise KtirError(
-                [at(self.op, "KT216", f"argument {name}: {type(value).__name__} is no tensor or number")]
-            )
-        declared, type_ = type_, type_.value if isinstance(type_, RuntimeArgType) else type_
-        if isinstance(type_, IndexType | IntegerType):
-            if isinstance(value, float):
-                raise KtirError([at(self.op, "KT216", f"argument {name} is {type_}, but a float is given")])
-            if isinstance(declared, RuntimeArgType):
-                self._promised(value, declared, name)
-            return wrap(int(value), element(type_).bits)
-        return rounder(element(type_))(float(value))
+    def _tensor(self, value: Any, name: str) -> Any:
+        try:
+            return arguments_of([value])[0]
+        except UnfitArgumentError as error:
+            raise self._unfit(name, error) from None
 
-    def _promised(self, value: int, declared: RuntimeArgType, name: str) -> None:
-        """Raise KtirError KT216 for a number that breaks what its type promises."""
-        granularity, bound = declared.granularity.data, declared.upperbound.data
-        broken = ""
-        if granularity and value % granularity:
-            broken = f"no multiple of its granularity {granularity}"
-        elif bound and not 0 <= value <= bound:
-            broken = f"not between 0 and its upperbound {bound}"
-        if broken:
-            raise KtirError([at(self.op, "KT216", f"argument {name} is {value}, {broken}")])
+    def _number(self, value: Any, type_: Any, name: str) -> Any:
+        try:
+            return number_of(value, type_)
+        except UnfitArgumentError as error:
+            raise self._unfit(name, error) from None
+
+    def _unfit(self, name: str, error: UnfitArgumentError) -> KtirError:
+        said = str(error)
+        text = f"argument {name}{'' if said.startswith(':') else ' '}{said}"
+        return KtirError([at(self.op, "KT216", text)])
 
 
 class _Watch:
