@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 import tracer
-from tracer.errors import HarvestError, one_line
+from tracer.errors import HarvestError, escaped
 
 if TYPE_CHECKING:
     from tracer.pipeline import Options, Report
@@ -208,7 +208,7 @@ def _refuse(error: HarvestError) -> int:
     if _debug():
         traceback.print_exc()
     # Diagnostics of KTIR show a line of its file below the sentence.
-    typer.echo(str(error) if error.code.startswith("KT") else one_line(str(error)), err=True)
+    typer.echo(str(error) if error.code.startswith("KT") else escaped(str(error)), err=True)
     if error.code.startswith("KT"):
         return Exit.FAILED
     return Exit.USAGE if error.code.startswith(USAGE_CODES) else Exit.NOTHING

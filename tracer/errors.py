@@ -44,7 +44,7 @@ class HarvestError(Exception):
         return _rebuild, (type(self), self.op, self.line, self.fields)
 
 
-def one_line(text: str) -> str:
+def escaped(text: str) -> str:
     """`text` with the control characters of what it quotes (names in configurations may hold any) escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 

@@ -401,5 +401,5 @@ def passed_arguments(function: Traceable, args: Sequence[Any] | None) -> list[An
             held = ArgumentBuffer(name, torch.as_tensor(value), copy=False)
             passed.append(Pointer(held.buffer))
         else:
-            passed.append(function._number(value, parameters[i].type, name))
+            passed.append(function.number(value, parameters[i].type, name))
     return passed

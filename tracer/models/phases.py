@@ -56,7 +56,7 @@ class PhaseRunner:
         inputs = self._forward(first, self.model, record=wanted is None or first in wanted)
         if generates and cache is not None and inputs is not None and (wanted is None or "decode" in wanted):
             self._decode(inputs, cache)
-        for path, module in self._unreached():
+        for path, module in self._nested_models():
             self.available.append(path)
             if wanted is None or path in wanted:
                 self._forward(path, module)
@@ -71,7 +71,8 @@ class PhaseRunner:
                 found.append(path)
         return tuple(found)
 
-    def _unreached(self) -> list[tuple[str, Any]]:
+    def _nested_models(self) -> list[tuple[str, Any]]:
+        """Models inside of this one that no phase so far has entered."""
         from transformers import PreTrainedModel
 
         found: list[tuple[str, Any]] = []

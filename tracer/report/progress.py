@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from tracer import pipeline
-from tracer.errors import one_line
+from tracer.errors import escaped
 from tracer.harvest_op import OpResult
 
 LINE_SECONDS = 5.0
@@ -84,4 +84,4 @@ class ProgressPrinter:
             )
 
     def _plain(self, text: str) -> None:
-        self._console.print(one_line(text), markup=False, highlight=False, soft_wrap=True)
+        self._console.print(escaped(text), markup=False, highlight=False, soft_wrap=True)

@@ -21,6 +21,7 @@ from tracer.emit.layout import definitions
 from tracer.emit.orders import input_orders
 from tracer.emit.scales import input_scales
 from tracer.errors import HarvestError
+from tracer.models.build import one_line
 from tracer.models.op_call import OpCall
 from tracer.models.quiet import quiet
 from tracer.models.replay import float64, replay
@@ -158,7 +159,7 @@ def _at(
     except HarvestError as error:
         return f"{error.code} {error.reason}"
     except Exception as error:  # PyTorch raises anything for sizes that an op does not take.
-        return _said(error)
+        return one_line(error)
     for kernel, stage in zip(kernels, stages, strict=True):
         renamed = kernel.source.replace(f"def {kernel.name}(", f"def {stage.name}(")
         if not {canonical(text) for text in definitions([renamed])} <= {canonical(t) for t in committed}:
@@ -173,14 +174,10 @@ def _at(
     try:
         problem = _problem(folder, captured, scaled)
     except Exception as error:  # As above, and for what the op takes only with other values.
-        return _said(error)
+        return one_line(error)
     if problem is None:
         return "the oracle is not finite there"
     return Scaled(sizes, problem, renamed_kernels, call.identity)
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _bytes(buffer: Buffer) -> int:

@@ -45,11 +45,15 @@ def _for(compiler: Compiler, op: Operation) -> None:
     assign(compiler, op.results, carried)
 
 
+def _only_in_sequence(compiler: Compiler, op: Operation) -> None:
+    if compiler.vector:
+        raise Unsupported(f"{op.name} inside a vectorised region is not supported")
+
+
 @emits("scf.if")
 def _if(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, scf.IfOp)
-    if compiler.vector:
-        raise Unsupported("scf.if inside a vectorised region is not supported")
+    _only_in_sequence(compiler, op)
     compiler.line(f"if {compiler.use(op.cond)}:")
     _nested(compiler, op.true_region.block, op.results)
     if op.false_region.blocks:
@@ -60,8 +64,7 @@ def _if(compiler: Compiler, op: Operation) -> None:
 @emits("scf.execute_region")
 def _execute(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, scf.ExecuteRegionOp)
-    if compiler.vector:
-        raise Unsupported("scf.execute_region inside a vectorised region is not supported")
+    _only_in_sequence(compiler, op)
     compiler.line("if True:")
     _nested(compiler, op.region.block, op.results)
 
@@ -69,8 +72,7 @@ def _execute(compiler: Compiler, op: Operation) -> None:
 @emits("scf.index_switch")
 def _switch(compiler: Compiler, op: Operation) -> None:
     assert isinstance(op, scf.IndexSwitchOp)
-    if compiler.vector:
-        raise Unsupported("scf.index_switch inside a vectorised region is not supported")
+    _only_in_sequence(compiler, op)
     keyword, index = "if", compiler.use(op.arg)
     for case, region in zip(op.cases.get_values(), op.case_regions, strict=True):
         compiler.line(f"{keyword} {index} == {case}:")

@@ -367,7 +367,7 @@ class Function:
             name = parameter.name_hint or f"arg{i}"
             if not isinstance(value, Tensor):
                 buffers.append(None)
-                passed.append(self._number(value, parameter.type, name))
+                passed.append(self.number(value, parameter.type, name))
                 continue
             if not isinstance(parameter.type, IndexType):
                 raise KtirError(
@@ -422,7 +422,8 @@ class Function:
         except UnfitArgumentError as error:
             raise self._unfit(name, error) from None
 
-    def _number(self, value: Any, type_: Any, name: str) -> Any:
+    def number(self, value: Any, type_: Any, name: str) -> Any:
+        """The number that argument `name` of this type is given. Raises KtirError KT216."""
         try:
             return number_of(value, type_)
         except UnfitArgumentError as error:
