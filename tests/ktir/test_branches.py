@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tracer.ktir.coverage import coverage
+from tracer.ktir.coverage.accesses import coverage
 from tracer.ktir.diagnostics import KtirError
-from tracer.ktir.latency import latency
+from tracer.ktir.latency.model import latency
+from tracer.ktir.rules.verifier import public_parser_findings
 from tracer.ktir.simulator import Module
 from tracer.ktir.simulator.lanes_run import LaneProgram
-from tracer.ktir.text import parse, print_module
-from tracer.ktir.verifier import public_parser_findings
+from tracer.ktir.text.module import parse, print_module
 
 Text = Callable[..., str]
 T = "tensor<4xf32>"

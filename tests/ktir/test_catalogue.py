@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError
-from tracer.ktir.latency import latency
+from tracer.ktir.latency.model import latency
+from tracer.ktir.rules.verifier import verify
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse, print_module
-from tracer.ktir.verifier import verify
+from tracer.ktir.text.module import parse, print_module
 
 Text = Callable[..., str]
 X = torch.tensor([1.0, 2.0, 3.0, 4.0])

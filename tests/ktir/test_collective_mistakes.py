@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.diagnostics import Diagnostic, KtirError
 from tracer.ktir.simulator import Module
 

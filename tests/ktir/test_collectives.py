@@ -10,7 +10,7 @@ import torch
 from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import KtirError
-from tracer.ktir.latency import latency
+from tracer.ktir.latency.model import latency
 from tracer.ktir.simulator import Module
 from tracer.ktir.simulator.session import Session
 

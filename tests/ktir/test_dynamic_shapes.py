@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tracer.ktir.diagnostics import KtirError
-from tracer.ktir.latency import latency
+from tracer.ktir.latency.model import latency
 from tracer.ktir.simulator import Module
 
 Text = Callable[..., str]

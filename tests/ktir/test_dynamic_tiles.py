@@ -10,7 +10,7 @@ import torch
 
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse
+from tracer.ktir.text.module import parse
 
 Text = Callable[..., str]
 X = torch.arange(1.0, 13.0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tracer.ktir import coverage_checks
+from tracer.ktir.coverage import findings
 from tracer.ktir.simulator import Module
 from tracer.ktir.simulator.run import Function
 
@@ -70,13 +70,13 @@ def test_not_without_the_sanitizer(rows: Callable[[], Function], options: dict[s
 
 def test_it_is_found_once(rows: Callable[[], Function], monkeypatch: pytest.MonkeyPatch) -> None:
     function, seen = rows(), []
-    real = coverage_checks.coverage_findings
+    real = findings.coverage_findings
 
     def counted(*args: Any, **options: Any) -> Any:
         seen.append(args)
         return real(*args, **options)
 
-    monkeypatch.setattr(coverage_checks, "coverage_findings", counted)
+    monkeypatch.setattr(findings, "coverage_findings", counted)
     assert [run(function, n) for n in (12, 12, 8, 12)] == [["KT303"]] * 4
     assert len(seen) == 2
 

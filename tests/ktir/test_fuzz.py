@@ -18,8 +18,8 @@ import pytest
 from xdsl.printer import Printer
 
 from tracer.ktir.diagnostics import KtirError
-from tracer.ktir.text import parse, print_module
-from tracer.ktir.verifier import public_parser_findings, verify
+from tracer.ktir.rules.verifier import public_parser_findings, verify
+from tracer.ktir.text.module import parse, print_module
 
 Text = Callable[..., str]
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.simulator import Module
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tracer.ktir.latency import PIPELINES, CoreCost, HardwareConfig, latency
+from tracer.ktir.latency.model import PIPELINES, CoreCost, HardwareConfig, latency
 from tracer.ktir.simulator import Module
 
 Text = Callable[..., str]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from tracer.ktir.coverage import coverage
+from tracer.ktir.coverage.accesses import coverage
 from tracer.ktir.diagnostics import KtirError
-from tracer.ktir.latency import LatencyReport, latency
+from tracer.ktir.latency.model import LatencyReport, latency
 from tracer.ktir.simulator import Module
 from tracer.ktir.simulator.run import Function
 

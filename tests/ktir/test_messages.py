@@ -8,12 +8,12 @@ import re
 import pytest
 import torch
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.diagnostics import CODES, Diagnostic, KtirError
-from tracer.ktir.overlap import overlapping
+from tracer.ktir.rules.overlap import overlapping
+from tracer.ktir.rules.verifier import verify
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse
-from tracer.ktir.verifier import verify
+from tracer.ktir.text.module import parse
 
 LINEAR = """// y[n] = sum over k of w[n, k] x[k]; 4 cores, %x is a comment
 module {

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tracer.ktir.coverage import coverage
+from tracer.ktir.coverage.accesses import coverage
 from tracer.ktir.diagnostics import KtirError
-from tracer.ktir.latency import latency
+from tracer.ktir.latency.model import latency
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse, print_module
+from tracer.ktir.text.module import parse, print_module
 
 Text = Callable[..., str]
 X = torch.arange(1.0, 9.0)

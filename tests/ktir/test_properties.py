@@ -9,9 +9,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tracer.ktir.coverage import coverage
+from tracer.ktir.coverage.accesses import coverage
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse, print_module
+from tracer.ktir.text.module import parse, print_module
 
 Text = Callable[..., str]
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse, print_module
+from tracer.ktir.text.module import parse, print_module
 
 ROOT = os.environ.get("KTIR_CPU_EXAMPLES", "")
 needed = pytest.mark.skipif(not ROOT, reason="KTIR_CPU_EXAMPLES names no folder of the public examples")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.diagnostics import Diagnostic, KtirError
 from tracer.ktir.simulator import Module
 

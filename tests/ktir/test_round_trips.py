@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from xdsl.printer import Printer
 
-from tracer.ktir.text import parse, print_module
+from tracer.ktir.text.module import parse, print_module
 
 FILES = sorted((Path(__file__).parents[2] / "harvested").rglob("*.ktir"))
 

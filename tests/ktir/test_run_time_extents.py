@@ -11,7 +11,7 @@ import torch
 from tracer.ktir.diagnostics import Diagnostic, KtirError
 from tracer.ktir.simulator import Module
 from tracer.ktir.simulator.lanes_run import LaneProgram
-from tracer.ktir.text import parse
+from tracer.ktir.text.module import parse
 
 Text = Callable[..., str]
 X = torch.arange(1.0, 13.0)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.diagnostics import KtirError
+from tracer.ktir.rules.verifier import verify
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse
-from tracer.ktir.verifier import verify
+from tracer.ktir.text.module import parse
 
 Text = Callable[..., str]
 X = torch.tensor([1.0, 2.0, 3.0, 4.0])

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import torch
 
-from tracer.ktir.coverage import coverage
+from tracer.ktir.coverage.accesses import coverage
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse, print_module
+from tracer.ktir.text.module import parse, print_module
 
 
 def test_prints_what_it_parses(elementwise: Callable[..., str]) -> None:

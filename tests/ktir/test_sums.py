@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.diagnostics import Diagnostic
 from tracer.ktir.simulator import Module
 

@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError
 from tracer.ktir.simulator import Module
-from tracer.ktir.text import parse, print_module
+from tracer.ktir.text.module import parse, print_module
 
 Text = Callable[..., str]
 

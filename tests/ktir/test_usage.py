@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.simulator import Module
 
 Text = Callable[..., str]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tracer.ktir.coverage import coverage
+from tracer.ktir.coverage.accesses import coverage
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.simulator import Module
 

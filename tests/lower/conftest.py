@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tracer.ktir.text import print_module
+from tracer.ktir.text.module import print_module
 from tracer.lower import lowering
 from tracer.lower.ktir_text import Ktir
 from tracer.lower.lowering import lower_source, pipeline

@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.affine import format_expr
 from tracer.ktir.diagnostics import location
-from tracer.ktir.dialect import ConstructAccessTileOp, ConstructIndirectAccessTileOp, LoadOp, StoreOp
+from tracer.ktir.dialect.ktdp import ConstructAccessTileOp, ConstructIndirectAccessTileOp, LoadOp, StoreOp
 
 
 def accessed_view(op: Operation | None) -> str:

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg_ops
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from tracer.ktir.arith_ops import CASTS
+from tracer.ktir.dialect.arith_ops import CASTS
 from tracer.lower.analysis.dims import regroup
 from tracer.lower.edit import Emitter, Number, element_type, shape_of, splat_value, with_shape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tracer.ktir.text import print_module
+from tracer.ktir.text.module import print_module
 from tracer.lower.errors import GridError, PassError
 from tracer.lower.ktir_text import Ktir
 from tracer.lower.manager import Job, Pass, run_passes

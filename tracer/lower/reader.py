@@ -26,8 +26,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from tracer.ktir import arith_ops
-from tracer.ktir.extra_ops import ARITH_OPS
+from tracer.ktir.dialect import arith_ops
+from tracer.ktir.dialect.extra_ops import ARITH_OPS
 from tracer.lower import tt_ops as tt
 from tracer.lower.edit import element_type, integer_constant, splat_constant
 from tracer.lower.errors import MalformedTtirError, UnsupportedOpsError

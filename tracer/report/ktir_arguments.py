@@ -13,13 +13,13 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import BlockArgument, SSAValue
 
-from tracer.ktir.coverage import coverage
+from tracer.ktir.coverage.accesses import coverage
 from tracer.ktir.diagnostics import KtirError, location
-from tracer.ktir.dialect import ConstructMemoryViewOp
+from tracer.ktir.dialect.ktdp import ConstructMemoryViewOp
 from tracer.ktir.simulator.arguments import UnfitArgumentError, arguments_of
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.run import Function
-from tracer.ktir.simulator.slices import sources
+from tracer.ktir.slices import sources
 from tracer.report.errors import BadArgument
 
 DTYPES = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from tracer.ktir.coverage_checks import coverage_findings
+from tracer.ktir.coverage.findings import coverage_findings
 from tracer.ktir.diagnostics import Diagnostic, KtirError, location
-from tracer.ktir.latency import LatencyReport, latency
+from tracer.ktir.latency.model import LatencyReport, latency
 from tracer.ktir.simulator import MAX_STEPS, Function, Module
 from tracer.report.errors import BadArgument, MissingPlotter, UnreadableFile
 from tracer.report.ktir_arguments import arguments, placed_memory
@@ -72,7 +72,7 @@ def lint(files: Iterable[Path]) -> list[Diagnostic]:
     Raises:
         UnreadableFile: a file cannot be read.
     """
-    from tracer.ktir.verifier import public_parser_findings
+    from tracer.ktir.rules.verifier import public_parser_findings
 
     found: list[Diagnostic] = []
     for file in files:

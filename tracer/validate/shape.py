@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tracer.ktir.coverage import AccessMap, Coverage, coverage
+from tracer.ktir.coverage.accesses import AccessMap, Coverage, coverage
 from tracer.ktir.diagnostics import KtirError
 from tracer.ktir.simulator.liveness import peak
 from tracer.target import SPYRE, SpyreTarget

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.ktir.affine import contains
-from tracer.ktir.overlap import overlapping
+from tracer.ktir.rules.overlap import overlapping
 from tracer.ktir.simulator import compat
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import (

@@ -12,7 +12,7 @@ from torch import Tensor
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute
 
-from tracer.ktir.attributes import RuntimeArgType
+from tracer.ktir.dialect.attributes import RuntimeArgType
 from tracer.ktir.simulator.dtypes import element, rounder, wrap
 from tracer.ktir.simulator.memory import Buffer
 

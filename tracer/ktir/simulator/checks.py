@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
-from tracer.ktir.dialect import StoreOp
+from tracer.ktir.dialect.ktdp import StoreOp
 from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.dtypes import element, is_tensor
 from tracer.ktir.simulator.memory import UNWRITTEN

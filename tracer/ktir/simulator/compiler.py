@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp, f16
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tracer.ktir.diagnostics import KtirError, at
-from tracer.ktir.region_ops import BRANCHES
+from tracer.ktir.dialect.region_ops import BRANCHES
 from tracer.ktir.simulator.compat import two_step_rsqrt
 from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, is_tensor, rounder, wrap
 from tracer.ktir.simulator.dynamic import alike, elements, is_dynamic, shapes_of

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineSet
 
 from tracer.ktir.affine import contains, set_points
-from tracer.ktir.dialect import ConstructDistributedMemoryViewOp
+from tracer.ktir.dialect.ktdp import ConstructDistributedMemoryViewOp
 from tracer.ktir.simulator.compiler import Compiler, emits
 from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import DistributedView, View

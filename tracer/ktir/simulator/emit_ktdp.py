@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap, AffineSet
 
-from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, format_expr, order_points, permutation, set_box, set_points
+from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator import distributed
 from tracer.ktir.simulator.access import (
     addresses_of,

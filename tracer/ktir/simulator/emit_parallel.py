@@ -7,7 +7,7 @@ from torch import Tensor
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from tracer.ktir.dialect import ForallOp, InParallelOp, ParallelInsertSliceOp
+from tracer.ktir.dialect.ktdp import ForallOp, InParallelOp, ParallelInsertSliceOp
 from tracer.ktir.simulator.compiler import Compiler, emits, weight
 from tracer.ktir.simulator.emit_control import assign, loop_over
 from tracer.ktir.simulator.emit_tensor import fitting, slices_of

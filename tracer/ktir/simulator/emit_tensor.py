@@ -12,12 +12,12 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.dialect import GenerateOp, ParallelInsertSliceOp
+from tracer.ktir.dialect.ktdp import GenerateOp, ParallelInsertSliceOp
+from tracer.ktir.rules.tensors import outside, reduces
 from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.dynamic import counted, declared, filled, require
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.tensor_rules import outside, reduces
 
 
 def full(shape: Sequence[int], value: Any, el: Element) -> Tensor:

@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineSet
 
 from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import location
-from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp, TileFutureType
+from tracer.ktir.dialect.ktdp import InterTileProduceOp, InterTileReduceOp, TileFutureType
 from tracer.ktir.simulator.faults import Fault
 
 Groups = dict[int, int]

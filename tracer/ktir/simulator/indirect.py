@@ -14,9 +14,9 @@ import numpy as np
 from torch import Tensor
 from xdsl.ir import Operation
 
-from tracer.ktir import dialect as ktdp
 from tracer.ktir.accessed import value_name
 from tracer.ktir.affine import contains, evaluate, order_points, permutation, set_box, set_points
+from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator import distributed
 from tracer.ktir.simulator.access import addresses_of, read_addresses, write_addresses
 from tracer.ktir.simulator.faults import Fault

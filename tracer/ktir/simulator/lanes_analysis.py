@@ -10,9 +10,9 @@ from __future__ import annotations
 from xdsl.dialects import func, scf
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir import dialect as ktdp
+from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator.dynamic import is_dynamic
-from tracer.ktir.simulator.slices import ends
+from tracer.ktir.slices import ends
 
 _IGNORES_OUTS = {
     *(f"linalg.{name}" for name in ("fill", "transpose", "broadcast", "add", "sub", "mul", "max", "min")),

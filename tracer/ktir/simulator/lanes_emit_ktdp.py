@@ -11,8 +11,8 @@ from torch import Tensor
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap, AffineSet
 
-from tracer.ktir import dialect as ktdp
 from tracer.ktir.affine import Box, permutation, set_box
+from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator.compiler import EMITTERS, Unsupported
 from tracer.ktir.simulator.dtypes import element
 from tracer.ktir.simulator.emit_ktdp import _access_tile, _defining, _view, loader

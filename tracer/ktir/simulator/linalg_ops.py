@@ -17,7 +17,7 @@ from torch import Tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation
 
-from tracer.ktir.extra_ops import CONTRACTIONS
+from tracer.ktir.dialect.extra_ops import CONTRACTIONS
 from tracer.ktir.simulator.dtypes import Element, UnsupportedTypeError, element, rounder
 from tracer.ktir.simulator.dynamic import alike, is_dynamic, lettered, require
 from tracer.ktir.simulator.rounding import narrowed

@@ -16,8 +16,8 @@ from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, Attribute, DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tracer.ktir.dialect import ForallOp, InterTileProduceOp, InterTileReduceOp, TileFutureType
-from tracer.ktir.region_ops import BRANCHES
+from tracer.ktir.dialect.ktdp import ForallOp, InterTileProduceOp, InterTileReduceOp, TileFutureType
+from tracer.ktir.dialect.region_ops import BRANCHES
 from tracer.ktir.simulator.dtypes import UnsupportedTypeError, element
 
 _ALIASES = {

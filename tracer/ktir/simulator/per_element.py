@@ -12,7 +12,7 @@ from xdsl.dialects import func, scf, tensor
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tracer.ktir.region_ops import BRANCHES
+from tracer.ktir.dialect.region_ops import BRANCHES
 from tracer.ktir.simulator.dtypes import is_tensor
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tracer.ktir import dialect as ktdp
-from tracer.ktir.simulator.slices import sources
+from tracer.ktir.dialect import ktdp
+from tracer.ktir.slices import sources
 
 
 def stored_arguments(function: func.FuncOp) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
+from tracer.ktir.rules.verifier import verify
 from tracer.ktir.simulator.arguments import (
     ArgumentBuffer,
     UnfitArgumentError,
@@ -34,8 +35,7 @@ from tracer.ktir.simulator.memory import Pointer
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import MAX_STEPS, Session
-from tracer.ktir.text import read, with_source
-from tracer.ktir.verifier import verify
+from tracer.ktir.text.module import read, with_source
 from tracer.target import SPYRE, SpyreTarget
 
 Trace = Callable[[int, Operation, tuple[Any, ...]], None]
@@ -314,7 +314,7 @@ class Function:
         `args` are as for `run`, with None for every pointer. They are found once for a grid and numbers.
         """
         # The package of this module is imported before any module in it, so before those that trace.
-        from tracer.ktir.coverage_checks import coverage_findings
+        from tracer.ktir.coverage.findings import coverage_findings
 
         key = (tuple(grid) if grid is not None else None, *args)
         if key not in self._foreseen:

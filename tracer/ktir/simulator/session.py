@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
-from tracer.ktir.dialect import InterTileProduceOp, InterTileReduceOp
+from tracer.ktir.dialect.ktdp import InterTileProduceOp, InterTileReduceOp
 from tracer.ktir.simulator.compiler import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault

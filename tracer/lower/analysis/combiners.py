@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tracer.ktir.arith_ops import CmpfOp, CmpiOp
+from tracer.ktir.dialect.arith_ops import CmpfOp, CmpiOp
 from tracer.lower.edit import splat_value
 
 

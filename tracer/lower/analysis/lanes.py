@@ -14,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.arith_ops import CmpiOp, SelectOp
+from tracer.ktir.dialect.arith_ops import CmpiOp, SelectOp
 from tracer.lower.analysis.dims import integer, integers
 from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.edit import element_type, shape_of, splat_value

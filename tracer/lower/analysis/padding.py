@@ -14,7 +14,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
+from tracer.ktir.dialect.arith_ops import CmpfOp, CmpiOp, SelectOp
 from tracer.lower.analysis.combiners import compare, recognise
 from tracer.lower.analysis.dims import Dim, DimClasses
 from tracer.lower.analysis.lanes import Interval, LaneBounds

@@ -16,8 +16,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from tracer.ktir.arith_ops import CmpiOp, SelectOp
-from tracer.ktir.dialect import GetComputeTileIdOp
+from tracer.ktir.dialect.arith_ops import CmpiOp, SelectOp
+from tracer.ktir.dialect.ktdp import GetComputeTileIdOp
 from tracer.lower.tt_ops import GetNumProgramsOp, GetProgramIdOp
 
 _MAX_POINTS = 1 << 22

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tracer.ktir.dialect import DIALECTS
+from tracer.ktir.dialect.ktdp import DIALECTS
 from tracer.lower.edit import operations
 from tracer.lower.errors import UnsupportedOpsError
 from tracer.lower.manager import Job

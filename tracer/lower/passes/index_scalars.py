@@ -9,8 +9,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.arith_ops import CmpiOp
-from tracer.ktir.dialect import GetComputeTileIdOp
+from tracer.ktir.dialect.arith_ops import CmpiOp
+from tracer.ktir.dialect.ktdp import GetComputeTileIdOp
 from tracer.lower.analysis.scalars import Scalars, constant_of
 from tracer.lower.build import ARITH, INDEX, index_cast
 from tracer.lower.edit import Emitter, element_type, erase, operations, replace, retype

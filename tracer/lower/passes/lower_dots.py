@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tracer.ktir.dialect import BatchMatmulOp, MatmulOp
+from tracer.ktir.dialect.ktdp import BatchMatmulOp, MatmulOp
 from tracer.lower.edit import Emitter, operations, shape_of
 from tracer.lower.manager import Job
 from tracer.lower.tt_ops import DotOp

@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tracer.ktir.arith_ops import CASTS, CmpfOp, SelectOp
-from tracer.ktir.extra_ops import RemfOp
+from tracer.ktir.dialect.arith_ops import CASTS, CmpfOp, SelectOp
+from tracer.ktir.dialect.extra_ops import RemfOp
 from tracer.lower.build import cast
 from tracer.lower.edit import Emitter, element_type, operations, shape_of, splat_constant, with_shape
 from tracer.lower.manager import Job

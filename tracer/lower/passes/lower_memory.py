@@ -8,7 +8,13 @@ from typing import ClassVar
 from xdsl.dialects.builtin import IntegerType, MemRefType, ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from tracer.ktir.dialect import ConstructAccessTileOp, ConstructMemoryViewOp, LoadOp, MemorySpaceAttr, StoreOp
+from tracer.ktir.dialect.ktdp import (
+    ConstructAccessTileOp,
+    ConstructMemoryViewOp,
+    LoadOp,
+    MemorySpaceAttr,
+    StoreOp,
+)
 from tracer.lower.analysis.accesses import Access, accesses, extents, inexact
 from tracer.lower.analysis.dims import access_dims
 from tracer.lower.analysis.scalars import constant_of

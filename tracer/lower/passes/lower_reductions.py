@@ -9,7 +9,7 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, IntegerType, ModuleOp
 from xdsl.ir import SSAValue
 
-from tracer.ktir.arith_ops import CmpfOp, CmpiOp, SelectOp
+from tracer.ktir.dialect.arith_ops import CmpfOp, CmpiOp, SelectOp
 from tracer.lower.analysis.combiners import Combiner, recognise
 from tracer.lower.analysis.dims import integer
 from tracer.lower.analysis.padding import identity

@@ -14,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32
 from xdsl.ir import Operation, SSAValue
 
-from tracer.ktir.arith_ops import SelectOp
+from tracer.ktir.dialect.arith_ops import SelectOp
 from tracer.lower.analysis.accesses import accesses
 from tracer.lower.analysis.combiners import recognise
 from tracer.lower.analysis.dims import Dim, DimClasses, Regroup, access_dims, classify, integer

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tracer.ktir.arith_ops import CmpiOp
+from tracer.ktir.dialect.arith_ops import CmpiOp
 from tracer.lower.analysis.accesses import Edge, block_shape, distinct, extents, inexact, lane_codes
 from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.edit import Emitter, clone_ops, erase, is_pure, operations

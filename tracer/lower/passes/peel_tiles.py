@@ -17,7 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
-from tracer.ktir.arith_ops import CmpiOp
+from tracer.ktir.dialect.arith_ops import CmpiOp
 from tracer.lower.analysis.accesses import Edge, edges, inexact
 from tracer.lower.analysis.scalars import Scalars, constant_of
 from tracer.lower.edit import Emitter, erase, inline_block, operations, replace

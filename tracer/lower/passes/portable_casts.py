@@ -26,7 +26,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from tracer.ktir.arith_ops import CASTS, CastOp
+from tracer.ktir.dialect.arith_ops import CASTS, CastOp
 from tracer.lower.analysis.scalars import Scalars
 from tracer.lower.build import cast, empty
 from tracer.lower.edit import Emitter, element_type, operations, shape_of, with_shape

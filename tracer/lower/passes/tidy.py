@@ -10,7 +10,7 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation
 
-from tracer.ktir.dialect import ConstructMemoryViewOp, GetComputeTileIdOp
+from tracer.ktir.dialect.ktdp import ConstructMemoryViewOp, GetComputeTileIdOp
 from tracer.lower.edit import erase, operations
 from tracer.lower.manager import Job
 

@@ -1,0 +1,1 @@
+"""What a function reads, writes and sums over all cores and loops, found without its arithmetic."""

@@ -1,0 +1,307 @@
+"""Coverage as diagnostics, for KTIR of which nothing but the text is known: outputs that stores leave out or
+write twice, and contractions that sum over a part of their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, scf
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
+
+from tracer.ktir.coverage.accesses import AccessMap, Coverage, Missing
+from tracer.ktir.coverage.repeats import Trace, repetition
+from tracer.ktir.coverage.shares import loads_behind
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
+from tracer.ktir.dialect import ktdp
+from tracer.ktir.simulator.provenance import views_of
+from tracer.ktir.simulator.session import MAX_STEPS
+from tracer.ktir.simulator.traceable import Traceable
+from tracer.ktir.slices import sources
+from tracer.ktir.text.module import with_source
+
+# What a trace cannot know from the text alone: addresses in data, numbers given at run time.
+_UNDECIDED = ("KT304", "KT216")
+
+
+def coverage_findings(
+    function: Traceable,
+    args: Sequence[Any] | None = None,
+    *,
+    grid: Sequence[int] | None = None,
+    max_steps: int = MAX_STEPS,
+) -> list[Diagnostic]:
+    """Warnings KT301 (written more than once), KT302 (never written), KT303 (positions never read along an
+    axis that a loop sums over, or that the cores of a collective divide), KT305 (elements that one sum takes
+    more than once) and KT213 (cores that contribute to nothing), and the errors KT2xx of accesses outside
+    their views and of groups that do not fit.
+
+    An output is an argument that is stored and never loaded; its elements are those of its largest view.
+    Nothing is said of arguments with dynamic views or computed pointers, nor of functions whose addresses
+    depend on data or numbers that `args` (as for `coverage`) does not give.
+    """
+    try:
+        trace = repetition(function, args, grid=grid, max_steps=max_steps)
+    except KtirError as error:
+        found = [d for d in error.diagnostics if d.code not in _UNDECIDED]
+    else:
+        found = [*_outputs(function, trace.coverage), *_operands(function, trace), *trace.findings]
+    return [with_source(d, function.module.lines) for d in found]
+
+
+def _outputs(function: Traceable, seen: Coverage) -> Iterable[Diagnostic]:
+    for position, name, sizes, strides in _static_arguments(function):
+        stores = [o for o in function.op.walk() if isinstance(o, ktdp.StoreOp) and _is(o.tile, position)]
+        if not stores or position in function.loaded:
+            continue
+        total = _elements(sizes)
+        if missing := _within(seen.writes.get(position), stores, sizes, strides):
+            text = (
+                f"{missing.count} of {total} elements of {name} are never written ({_suspects(stores[-1])},"
+                " unless another function writes them); the first is"
+            )
+            yield _warning(stores[-1], "KT302", text, missing)
+        if repeated := seen.repeated_writes(position, sizes, strides):
+            text = (
+                f"{repeated.count} of {total} elements of {name} are written more than once"
+                f" ({_suspects(stores[-1])}); the first is"
+            )
+            yield _warning(stores[-1], "KT301", text, repeated)
+
+
+def _suspects(store: Operation) -> str:
+    """What decides where a store goes: `check the grid, scf.for in line 17 and the tile in line 27`."""
+    loops: list[Operation] = []
+    parent = store.parent_op()
+    while parent is not None:
+        if parent.name.startswith("scf."):
+            loops.append(parent)
+        parent = parent.parent_op()
+    tile = store.operands[-1].owner
+    used = tile.operands[1:] if isinstance(tile, Operation) else ()
+    parts = ["the grid", *(f"{loop.name} in line {location(loop)[1]}" for loop in reversed(loops))]
+    for value in dict.fromkeys(used):
+        owner = value.owner
+        if isinstance(owner, Operation) and not isinstance(owner, arith.ConstantOp) and value.name_hint:
+            parts.append(f"%{value.name_hint} of line {location(owner)[1]}")
+    if isinstance(tile, Operation):
+        parts.append(f"the tile in line {location(tile)[1]}")
+    return f"check {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _open_ends(stores: Sequence[Operation]) -> tuple[set[int], set[int]]:
+    """Axes along which the stores are free to begin late, and those along which they may end early.
+
+    A constant subscript means that part and no other, and so does one that is read from memory; a sum with a
+    constant leaves out what lies before.
+    """
+    late: set[int] | None = None
+    early: set[int] | None = None
+    for store in stores:
+        tile = store.operands[-1].owner
+        subscripts = tile.base_map.data.results if isinstance(tile, ktdp.ConstructAccessTileOp) else ()
+        fixed: set[int] = set()
+        shifted: set[int] = set()
+        for axis, expression in enumerate(subscripts):
+            assert isinstance(tile, ktdp.ConstructAccessTileOp)
+            used = [tile.indices[i] for i in expression.used_dims()]
+            if all(isinstance(v.owner, arith.ConstantOp) or _from_data(v) for v in used):
+                fixed.add(axis)
+            if axis in fixed or any(map(_shifted, used)) or _has_constant(expression):
+                shifted.add(axis)
+        late = shifted if late is None else late & shifted
+        early = fixed if early is None else early & fixed
+    return late or set(), early or set()
+
+
+def _from_data(value: SSAValue) -> bool:
+    todo, passed = [value], set[SSAValue]()
+    while todo:
+        current = todo.pop()
+        if isinstance(current.owner, ktdp.LoadOp):
+            return True
+        if current not in passed:
+            passed.add(current)
+            todo += sources(current)
+    return False
+
+
+def _shifted(value: SSAValue) -> bool:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.index_cast":
+        return _shifted(owner.operands[0])
+    return isinstance(owner, arith.AddiOp) and any(
+        isinstance(v.owner, arith.ConstantOp) for v in owner.operands
+    )
+
+
+def _has_constant(expression: AffineExpr) -> bool:
+    if isinstance(expression, AffineBinaryOpExpr) and expression.kind is AffineBinaryOpKind.Add:
+        return any(
+            isinstance(e, AffineConstantExpr) or _has_constant(e) for e in (expression.lhs, expression.rhs)
+        )
+    return False
+
+
+def _within(
+    writes: AccessMap | None, stores: Sequence[Operation], sizes: tuple[int, ...], strides: tuple[int, ...]
+) -> Missing:
+    """Elements never written, of the part that the stores mean to cover."""
+    writes = writes or AccessMap()
+    late, early = _open_ends(stores)
+    boxes = writes.boxes.get((0, sizes, strides), [])
+    if not late or writes.points or len(writes.boxes) != 1 or not boxes:
+        return writes.missing(sizes, strides)
+    start = [min(lo[a] for lo, _ in boxes) if a in late else 0 for a in range(len(sizes))]
+    end = [max(lo[a] + n[a] for lo, n in boxes) if a in early else sizes[a] for a in range(len(sizes))]
+    part = tuple(e - s for s, e in zip(start, end, strict=True))
+    shifted = [(tuple(i - s for i, s in zip(lo, start, strict=True)), n) for lo, n in boxes]
+    found = AccessMap({(0, part, strides): shifted}).missing(part, strides)
+    first = tuple(i + s for i, s in zip(found.first, start, strict=True)) if found.first else None
+    return Missing(found.count, first)
+
+
+def _operands(function: Traceable, trace: Trace) -> Iterable[Diagnostic]:
+    summed = _summed(function, trace)
+    for position, name, sizes, strides in _static_arguments(function):
+        reads = trace.coverage.reads.get(position, AccessMap())
+        boxes = reads.boxes.get((0, sizes, strides), [])
+        if position in function.stored or not boxes or len(reads.boxes) != 1 or reads.points:
+            continue
+        for load, axes in summed.items():
+            if not _is(load.operands[0], position):
+                continue
+            for axis, cause in axes.items():
+                left = _gaps([(lo[axis], lo[axis] + n[axis]) for lo, n in boxes], sizes[axis])
+                if left:
+                    text = (
+                        f"{left.count} of {sizes[axis]} positions of {name} along axis {axis} are never read:"
+                        f" {cause}; the first is"
+                    )
+                    yield _warning(load, "KT303", text, left)
+
+
+def _summed(function: Traceable, trace: Trace) -> dict[Operation, dict[int, str]]:
+    """By load: the axes of its view that something sums over, and what to say of one that is not whole."""
+    found: dict[Operation, dict[int, str]] = {}
+    for load, contraction in _contracted(function).items():
+        for axis, loop in _summed_axes(load).items():
+            lines = location(contraction)[1], location(loop)[1]
+            text = (
+                f"{contraction.name} in line {lines[0]} sums over a part (check bounds and step of the loop"
+                f" in line {lines[1]}, and the tile)"
+            )
+            found.setdefault(load, {})[axis] = text
+    for load, axes in trace.divided.items():
+        for axis, produce in axes.items():
+            text = (
+                f"the cores that meet at {produce.name} in line {location(produce)[1]} take a part together"
+                " (check the grid, its producers, and the tile)"
+            )
+            found.setdefault(load, {}).setdefault(axis, text)
+    # What is multiplied with something that moves along a sum must move with it.
+    for term in trace.terms:
+        for number in term.summed:
+            along = [(s.load, axis) for s in term.sources for axis, of in enumerate(s.axes) if of == number]
+            extents = {_extent(load, axis) for load, axis in along}
+            texts = [found[load][axis] for load, axis in along if axis in found.get(load, {})]
+            for load, axis in along if texts and len(extents) == 1 else ():
+                found.setdefault(load, {}).setdefault(axis, texts[0])
+    return found
+
+
+def _extent(load: Operation, axis: int) -> int:
+    tile = load.operands[0].owner
+    assert isinstance(tile, ktdp.ConstructAccessTileOp)
+    return tile.base.type.get_shape()[axis]  # type: ignore[attr-defined]
+
+
+def _summed_axes(load: Operation) -> dict[int, Operation]:
+    """Axes of a loaded view whose subscript moves with a loop that carries a partial result."""
+    tile = load.operands[0].owner
+    found: dict[int, Operation] = {}
+    loop = load.parent_op()
+    while loop is not None and isinstance(tile, ktdp.ConstructAccessTileOp):
+        if isinstance(loop, scf.ForOp) and loop.results:
+            step = loop.body.block.args[0]
+            for axis, expression in enumerate(tile.base_map.data.results):
+                if any(_depends(tile.indices[i], step) for i in expression.used_dims()):
+                    found.setdefault(axis, loop)
+        loop = loop.parent_op()
+    return found
+
+
+def _depends(value: SSAValue, on: SSAValue) -> bool:
+    todo, passed = [value], set[SSAValue]()
+    while todo:
+        current = todo.pop()
+        if current is on:
+            return True
+        if current not in passed:
+            passed.add(current)
+            todo += sources(current)
+    return False
+
+
+def _gaps(intervals: Iterable[tuple[int, int]], extent: int) -> Missing:
+    covered = np.zeros(extent, dtype=bool)
+    for begin, end in intervals:
+        covered[begin:end] = True
+    missing = np.flatnonzero(~covered)
+    return Missing(len(missing), (int(missing[0]),) if len(missing) else None)
+
+
+def _contracted(function: Traceable) -> dict[Operation, Operation]:
+    """Loads whose values reach a contraction or a reduction, and the first that they reach."""
+    found: dict[Operation, Operation] = {}
+    for op in function.op.walk():
+        for load in loads_behind(_reduced_operands(op)):
+            found.setdefault(load, op)
+    return found
+
+
+def _reduced_operands(op: Operation) -> list[SSAValue]:
+    if isinstance(op, GenericOp):
+        loops = set(range(op.indexing_maps.data[-1].data.num_dims))
+        kept = [m.data.used_dims() for m in op.indexing_maps.data[len(op.inputs) :]]
+        return list(op.inputs) if any(loops - set(used) for used in kept) else []
+    if op.name in ("linalg.matmul", "linalg.batch_matmul"):
+        return list(op.operands)[:2]
+    if op.name == "linalg.reduce":
+        return list(op.operands)[: len(op.operands) // 2]
+    return []
+
+
+def _static_arguments(function: Traceable) -> Iterable[tuple[int, str, tuple[int, ...], tuple[int, ...]]]:
+    """Position, name, sizes and strides of the arguments that are viewed as they come, all sizes known."""
+    for argument in function.op.body.block.args:
+        views = [o for o in function.op.walk() if isinstance(o, ktdp.ConstructMemoryViewOp)]
+        own = [v for v in views if v.pointer is argument]
+        if not own or any(v.sizes or v.strides for v in own):
+            continue
+        if any(not isinstance(u.operation, ktdp.ConstructMemoryViewOp) for u in argument.uses):
+            continue
+        largest = max(own, key=lambda v: _elements(v.static_sizes.get_values()))
+        sizes = tuple(int(n) for n in largest.static_sizes.get_values())
+        strides = tuple(int(n) for n in largest.static_strides.get_values())
+        if min((*sizes, *strides), default=0) >= 0:
+            yield argument.index, function.argument_names[argument.index], sizes, strides
+
+
+def _is(tile: SSAValue, position: int) -> bool:
+    return any(isinstance(p, BlockArgument) and p.index == position for p in views_of(tile))
+
+
+def _elements(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= int(size)
+    return total
+
+
+def _warning(op: Operation, code: str, text: str, where: Missing) -> Diagnostic:
+    return at(op, code, text, "warning", coordinates=where.first)

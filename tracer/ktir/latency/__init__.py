@@ -1,0 +1,1 @@
+"""An analytic latency model, its report and its plot."""
