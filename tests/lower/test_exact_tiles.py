@@ -53,6 +53,27 @@ def test_the_last_tile_without_a_loop_is_guarded(text_after, in_order):
     )
 
 
+def test_neighbouring_tiles_are_split_at_the_first_ragged_one(text_after, in_order):
+    text = text_after("narrow-tiles", "near_linear", LINEAR, linear_values(16, 150, 32, 2))
+    # Five tiles, three on the first program: the ragged fifth is the last one of the second.
+    in_order(
+        text,
+        "arith.constant 4",
+        "arith.minsi",
+        "arith.maxsi",
+        "scf.for",
+        "-> tensor<16x32xf32>",
+        "scf.for",
+        "-> tensor<16x22xf32>",
+        absent=("scf.if",),
+    )
+
+
+def test_neighbouring_tiles_that_are_whole_keep_one_loop(text_after):
+    text = text_after("peel-tiles", "near_linear", LINEAR, linear_values(16, 160, 32, 2))
+    assert text.count("scf.for") == 1
+
+
 def test_several_ragged_rows_of_tiles_get_a_loop_of_their_own(text_after, in_order):
     text = text_after("narrow-tiles", "linear", LINEAR, linear_values(20, 160, 32, 3))
     in_order(text, "scf.for", "-> tensor<16x32xf32>", "scf.for", "-> tensor<4x32xf32>", absent=("scf.if",))

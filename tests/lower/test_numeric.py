@@ -93,13 +93,16 @@ def test_looped_reduction(check: Callable, kernel: str, rows: int, columns: int,
     check(kernel, [x], expected, values)
 
 
-@pytest.mark.parametrize("cores", [1, 4, 32])
-@pytest.mark.parametrize(("m", "n", "k"), [(12, 100, 50), (1, 64, 64), (17, 33, 65), (16, 16, 16)])
-def test_linear(check: Callable, m: int, n: int, k: int, cores: int):
+@pytest.mark.parametrize("kernel", ["linear", "near_linear"])
+@pytest.mark.parametrize("cores", [1, 3, 4, 32])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(12, 100, 50), (1, 64, 64), (17, 33, 65), (16, 16, 16), (12, 300, 16), (12, 290, 16)]
+)
+def test_linear(check: Callable, kernel: str, m: int, n: int, k: int, cores: int):
     x, w = normal(m, k), normal(n, k)
     values = {"x0_size": m, "x1_size": n, "r0_size": k, "X0_BLOCK": 16, "X1_BLOCK": 32, "R0_BLOCK": 32}
     values["CORES"] = cores_for(cdiv(m, 16) * cdiv(n, 32), cores)
-    check("linear", [x, w], (x.float() @ w.float().T).half(), values)
+    check(kernel, [x, w], (x.float() @ w.float().T).half(), values)
 
 
 @pytest.mark.parametrize("batch", [1, 3, 4])

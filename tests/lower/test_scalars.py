@@ -54,6 +54,31 @@ def test_values_equal_brute_force(tiles: int, grid: int, a: int, b: int):
     assert sorted(set(scalars.at([ops["u"].results[0]], ops["u"])[0].tolist())) == inside
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 32), st.integers(0, 9), st.integers(0, 60), st.integers(1, 4))
+def test_bounds_of_a_loop_that_depend_on_the_program(grid: int, run: int, tiles: int, step: int):
+    text = f"""module {{
+      tt.func public @f() {{
+        %p = tt.get_program_id x : i32
+        %n = arith.constant {run} : i32
+        %t = arith.constant {tiles} : i32
+        %g = arith.constant {step} : i32
+        %first = arith.muli %p, %n : i32
+        %end = arith.addi %first, %n : i32
+        %last = arith.minsi %end, %t : i32
+        scf.for %tile = %first to %last step %g : i32 {{
+          %u = arith.addi %tile, %g : i32
+        }}
+        tt.return
+      }}
+    }}"""
+    op = next(op for op in parse_ttir(text).walk() if op.results and op.results[0].name_hint == "u")
+    expected = {t + step for p in range(grid) for t in range(p * run, min(p * run + run, tiles), step)}
+    found = Scalars(grid).evaluate(op.results[0])
+    assert found is not None
+    assert found.data.tolist() == sorted(expected)
+
+
 def test_values_that_depend_on_data_are_unknown():
     text = (
         "module {\n  tt.func public @f(%x: i32) {\n    %y = arith.addi %x, %x : i32\n    tt.return\n  }\n}\n"

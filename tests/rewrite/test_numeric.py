@@ -5,6 +5,7 @@ Memory that no element of an input covers is NaN, so that a value read from outs
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 from tracer.capture.kernel import CapturedOp
 from tracer.models.replay import float64, replay
 from tracer.rewrite import SpyreKernel, rewrite
+from tracer.target import SPYRE, SpyreTarget
 from tracer.validate.buffers import Buffers, place
 from tracer.validate.interpreter import Launch, SharedMemory, interpreter
 from tracer.validate.oracle import leaves, widened
@@ -177,8 +179,16 @@ def with_nan_around(tensor: torch.Tensor, shape: tuple[int, ...], stride: tuple[
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_numeric(name: str, captured: Callable, tmp_path: Path):
+NEAR = dataclasses.replace(SPYRE, span_bytes=0)
+"""A target whose cores take neighbouring tiles, as they do of buffers wider than an address span."""
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [(name, SPYRE) for name in CASES]
+    + [(name, NEAR) for name in ("pointwise", "rank 6", "softmax", "linear", "conv2d", "pad reflect")],
+)
+def test_numeric(name: str, target: SpyreTarget, captured: Callable, tmp_path: Path):
     function, tensors = CASES[name]
     op = captured(function, *tensors)
     named = [b for b in op.buffers if b.role == "input"]
@@ -187,7 +197,7 @@ def test_numeric(name: str, captured: Callable, tmp_path: Path):
     }
     wide = widened(inputs)
     expected = list(leaves(replay(float64(op.call), list(wide.values()))))
-    found = run(op, rewrite(op), inputs, tmp_path)
+    found = run(op, rewrite(op, target), inputs, tmp_path)
     assert len(found) == len(expected)
     for actual, wanted in zip(found, expected, strict=True):
         if not actual.is_floating_point():

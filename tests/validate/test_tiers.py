@@ -272,6 +272,19 @@ def test_a_size_that_no_memory_holds_is_passed_over(make_folder):
     assert taken <= scaling.LARGEST
 
 
+def test_a_kernel_of_a_wide_buffer_has_a_smaller_size_that_deals_its_tiles_alike(make_folder):
+    # 2.1 GB of weights, of which a core reaches its own part: at the size of a test they are not wide.
+    found = scaling.scale(
+        make_folder(
+            "torch.nn.functional.linear($0, $1, None); $0=torch.float16[3, 4096]:[4096, 1]+0; "
+            "$1=torch.float16[256000, 4096]:[4096, 1]+0"
+        )
+    )
+    assert isinstance(found, scaling.Scaled)
+    assert "tl.minimum(first + core_tiles, tiles)" in found.kernels[0].source
+    assert sum(math.prod(shape) for shape, _, _ in found.problem.layouts.values()) < 10**8
+
+
 def test_addresses_may_depend_on_floats(make_folder):
     tensors = "$0=torch.float32[1, 1, 4, 5]:[20, 20, 5, 1]+0; $1=torch.float32[1, 2, 3, 2]:[12, 6, 2, 1]+0"
     folder = make_folder(f"torch.nn.functional.grid_sample($0, $1, align_corners=False); {tensors}")

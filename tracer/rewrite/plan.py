@@ -19,6 +19,7 @@ from tracer.rewrite.axes import MAX_EXTENT, Axis
 from tracer.rewrite.contract import Contraction, contraction
 from tracer.rewrite.errors import NoPlan, SplitReduction, SteppedReduction
 from tracer.rewrite.ir import Compute, Index, Kernel, Load, Reduce, Scan, Statement, Store
+from tracer.rewrite.spans import neighbours_reach, wide_accesses
 from tracer.rewrite.types import BYTES, is_float
 from tracer.target import SpyreTarget
 
@@ -50,7 +51,8 @@ WIDEST_INTEGER = 8
 class Tiling:
     """The chosen blocks (powers of two) and what they cost; `lx_bytes` bounds what lowering allocates.
 
-    Sizes are in bytes, cost in cycles.
+    Sizes are in bytes, cost in cycles. `neighbours` says that each core takes tiles that follow each other,
+    not every CORES-th.
     """
 
     blocks: dict[Axis, int]
@@ -59,6 +61,7 @@ class Tiling:
     hbm_bytes: int
     cycles: int
     looped: bool
+    neighbours: bool
     reasons: tuple[str, ...]
 
 
@@ -91,6 +94,8 @@ def plan(
         blocks = _grid(axes, options)
         legal = model.legal(blocks)
         if legal.any():
+            near = legal & model.within_reach(blocks)
+            legal = near if near.any() else legal
             cost = np.where(legal, model.cycles(blocks), np.inf)
             return model.report(blocks, _first_best(cost, blocks, axes), looped=bool(model.dots) or not whole)
     stepped = [axis.name for axis in axes if axis.reduced and axis in single]
@@ -174,6 +179,8 @@ class _Model:
         )
         self.dtypes = {s.name: s.dtype for s in kernel.body if not isinstance(s, Store)}
         self.reduced = [a for a in axes if a.reduced]
+        self.parallel = [a for a in axes if not a.reduced]
+        self.wide = wide_accesses(accesses, target)
         self.dots: list[Contraction] = [
             contraction(s, varies, axes) for s in kernel.body if isinstance(s, Reduce) and s.kind == "dot"
         ]
@@ -217,6 +224,16 @@ class _Model:
                 ok &= _wide(role, blocks) <= 1
             ok &= _wide(dot.k, blocks) == 1
         return ok
+
+    def within_reach(self, blocks: dict[Axis, Sizes]) -> Sizes:
+        """Whether neighbouring tiles keep each core within its address span of every buffer."""
+        ok = next(iter(blocks.values())) > 0
+        for access in self.wide:
+            ok &= self.reach(access, blocks) <= self.target.span_bytes
+        return ok
+
+    def reach(self, access: Access, blocks: dict[Axis, Sizes]) -> Sizes:
+        return neighbours_reach(access, self.parallel, blocks, self.target.cores)
 
     def rank(self, access: Access, blocks: dict[Axis, Sizes]) -> Sizes:
         """Descriptor dims that the access needs once dims of block 1 are joined (see `Access.settled`)."""
@@ -381,7 +398,7 @@ class _Model:
         compulsory = sum(math.prod(a.extent for a in access.axes) * access.bytes for access in self.accesses)
         per_core = -(-tiles // self.target.cores)
         named, peak = (int(found[0]) for found in self.live_bytes(one))
-        reasons = (
+        reasons: tuple[str, ...] = (
             f"{counted(tiles, 'tile')} on {counted(min(tiles, self.target.cores), 'core')},"
             f" {per_core} on the busiest",
             f"at most {peak} bytes of scratchpad, {named} of them in named tiles",
@@ -392,5 +409,8 @@ class _Model:
             if looped
             else "no reduction",
         )
+        if self.wide:
+            reach = max(int(self.reach(access, one)[0]) for access in self.wide)
+            reasons += (f"neighbouring tiles on a core, which reaches over {reach} bytes of a buffer",)
         cycles = int(self.cycles(one)[0])
-        return Tiling(chosen, tiles, peak, moved, cycles, looped, reasons)
+        return Tiling(chosen, tiles, peak, moved, cycles, looped, bool(self.wide), reasons)

@@ -78,6 +78,7 @@ def rewrite_kernel(
             axes_of(kernel, region.axes),
             tiling.blocks,
             tiling.looped,
+            tiling.neighbours,
             found,
             helpers,
             noted,

@@ -44,6 +44,8 @@ STEPS = 16_000
 """Operations, over all tiles, that a run at another size should not exceed: each costs the interpreter about
 0.1 ms (0.04 to 0.12 on folders of Llama), and T1 runs five times or more."""
 
+NEAR = dataclasses.replace(SPYRE, span_bytes=0)
+"""A target whose cores reach nothing far away: its kernels deal tiles as those of the widest buffers do."""
 
 LARGEST = 1 << 30
 """Bytes that the buffers of an op at another size may take; the oracle holds them in float64 besides."""
@@ -155,21 +157,18 @@ def _at(
             return f"its buffers take {taken} bytes"
         if len(captured.kernels) != len(stages):
             return f"Inductor makes {len(captured.kernels)} kernels there"
-        kernels = rewrite(captured, SPYRE, blocks=blocks)
+        candidates = [rewrite(captured, target, blocks=blocks) for target in (SPYRE, NEAR)]
     except HarvestError as error:
         return f"{error.code} {error.reason}"
     except Exception as error:  # PyTorch raises anything for sizes that an op does not take.
         return one_line(error)
-    for kernel, stage in zip(kernels, stages, strict=True):
-        renamed = kernel.source.replace(f"def {kernel.name}(", f"def {stage.name}(")
-        if not {canonical(text) for text in definitions([renamed])} <= {canonical(t) for t in committed}:
+    kernels: list[SpyreKernel] = []
+    for stage, *dealt in zip(stages, *candidates, strict=True):
+        named = [_named(kernel, stage.name) for kernel in dealt]
+        same = [kernel for kernel in named if _is_committed(kernel, committed)]
+        if not same:
             return f"the source of {stage.name} differs there"
-    renamed_kernels = tuple(
-        dataclasses.replace(
-            kernel, name=stage.name, source=kernel.source.replace(f"def {kernel.name}(", f"def {stage.name}(")
-        )
-        for kernel, stage in zip(kernels, stages, strict=True)
-    )
+        kernels.append(same[0])
     scaled = tuple(_stage(stage, kernel) for stage, kernel in zip(stages, kernels, strict=True))
     try:
         problem = _problem(folder, captured, scaled)
@@ -177,7 +176,17 @@ def _at(
         return one_line(error)
     if problem is None:
         return "the oracle is not finite there"
-    return Scaled(sizes, problem, renamed_kernels, call.identity)
+    return Scaled(sizes, problem, tuple(kernels), call.identity)
+
+
+def _named(kernel: SpyreKernel, name: str) -> SpyreKernel:
+    return dataclasses.replace(
+        kernel, name=name, source=kernel.source.replace(f"def {kernel.name}(", f"def {name}(")
+    )
+
+
+def _is_committed(kernel: SpyreKernel, committed: Sequence[str]) -> bool:
+    return {canonical(text) for text in definitions([kernel.source])} <= {canonical(t) for t in committed}
 
 
 def _bytes(buffer: Buffer) -> int:

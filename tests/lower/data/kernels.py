@@ -132,6 +132,43 @@ def linear(
 
 
 @triton.jit
+def near_linear(
+    in_ptr0,
+    in_ptr1,
+    out_ptr0,
+    x0_size,
+    x1_size,
+    r0_size,
+    X0_BLOCK: tl.constexpr,
+    X1_BLOCK: tl.constexpr,
+    R0_BLOCK: tl.constexpr,
+    CORES: tl.constexpr,
+):
+    in0 = tl.make_tensor_descriptor(
+        in_ptr0, shape=[x0_size, r0_size], strides=[r0_size, 1], block_shape=[X0_BLOCK, R0_BLOCK]
+    )
+    in1 = tl.make_tensor_descriptor(
+        in_ptr1, shape=[x1_size, r0_size], strides=[r0_size, 1], block_shape=[X1_BLOCK, R0_BLOCK]
+    )
+    out0 = tl.make_tensor_descriptor(
+        out_ptr0, shape=[x0_size, x1_size], strides=[x1_size, 1], block_shape=[X0_BLOCK, X1_BLOCK]
+    )
+    x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
+    tiles = tl.cdiv(x0_size, X0_BLOCK) * x1_tiles
+    core_tiles = tl.cdiv(tiles, CORES)
+    first = tl.program_id(0) * core_tiles
+    for tile in tl.range(first, tl.minimum(first + core_tiles, tiles)):
+        x1 = tile % x1_tiles * X1_BLOCK
+        x0 = tile // x1_tiles * X0_BLOCK
+        tmp2 = tl.zeros([X0_BLOCK, X1_BLOCK], tl.float32)
+        for r0 in tl.range(0, r0_size, R0_BLOCK):
+            tmp0 = in0.load([x0, r0])
+            tmp1 = in1.load([x1, r0])
+            tmp2 = tl.dot(tmp0, tl.trans(tmp1), tmp2, input_precision="ieee")
+        out0.store([x0, x1], tmp2.to(tl.float16))
+
+
+@triton.jit
 def batched(
     in_ptr0,
     in_ptr1,

@@ -150,13 +150,16 @@ class Scalars:
         loop = value.block.parent_op()
         if not isinstance(loop, scf.ForOp) or value.index != 0:
             return None
-        lower, upper, step = (self.evaluate(v) for v in (loop.lb, loop.ub, loop.step))
-        if lower is None or upper is None or step is None or upper.data.ndim or step.data.ndim:
+        bounds = [self.evaluate(v) for v in (loop.lb, loop.ub, loop.step)]
+        known = [part for part in bounds if part is not None]
+        joined = join(known) if len(known) == len(bounds) else None
+        if joined is None:
             return None
-        starts = np.unique(lower.data)
-        if len(starts) * max(0, int(upper.data) - int(starts.min(initial=0))) > _MAX_POINTS * int(step.data):
+        lower, upper, step = (a.ravel() for a in np.broadcast_arrays(*joined[1]))
+        runs = np.unique(np.stack([lower, np.maximum(lower, upper), np.maximum(step, 1)]), axis=1)
+        if int((-(-(runs[1] - runs[0]) // runs[2])).sum()) > _MAX_POINTS:
             return None
-        pieces = [np.arange(int(s), int(upper.data), int(step.data)) for s in starts]
+        pieces = [np.arange(*run) for run in runs.T.tolist()]
         return Values((value,), np.unique(np.concatenate(pieces)) if pieces else np.zeros(0, dtype=np.int64))
 
 

@@ -57,6 +57,8 @@ def _peel_loop(loop: scf.ForOp, job: Job) -> None:
         _split_constant(loop, cuts, job)
     elif cuts is not None and len(cuts) <= 2 and _is_tile_loop(loop, job):
         _split_tiles(loop, cuts, job)
+    elif cuts is not None and len(cuts) <= 2 and _is_run(loop):
+        _split_run(loop, cuts)
     elif loop.iter_args:
         raise inexact(
             found[0].access, job, "its extent changes from iteration to iteration of an accumulating loop"
@@ -106,6 +108,25 @@ def _is_tile_loop(loop: scf.ForOp, job: Job) -> bool:
         and constant_of(loop.ub) is not None
         and not loop.iter_args
     )
+
+
+def _is_run(loop: scf.ForOp) -> bool:
+    """`for tile in range(first, last)`: neighbouring tiles, whose bounds depend on the program."""
+    return constant_of(loop.step) == 1 and not loop.iter_args
+
+
+def _split_run(loop: scf.ForOp, cuts: list[tuple[int, int]]) -> None:
+    """The tiles of this program below the cut, then those from it on."""
+    emitter = Emitter(loop)
+    start = emitter.integer(cuts[1][0], loop.lb.type)
+    for lower, upper in (
+        (loop.lb, emitter.emit(arith.MinSIOp(loop.ub, start))),
+        (emitter.emit(arith.MaxSIOp(loop.lb, start)), loop.ub),
+    ):
+        piece = loop.clone()
+        piece.operands = [lower, upper, loop.step]
+        emitter.insert(piece)
+    erase(loop)
 
 
 def _split_tiles(loop: scf.ForOp, cuts: list[tuple[int, int]], job: Job) -> None:

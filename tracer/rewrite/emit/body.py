@@ -50,12 +50,10 @@ class _Writer:
                 count = f"{axis.name}_tiles"
             counts.append(count)
         if len(counts) == 1 and tiles.blocks[tiles.parallel[0]] == 1:
-            self.line(f"for {tiles.parallel[0].name} in tl.range(tl.program_id(0), {counts[0]}, CORES):")
-            self.depth += 1
+            self.tile_loop(tiles.parallel[0].name, counts[0])
         else:
             self.let("tiles", " * ".join(counts))
-            self.line("for tile in tl.range(tl.program_id(0), tiles, CORES):")
-            self.depth += 1
+            self.tile_loop("tile", "tiles")
             self.coordinates(counts)
         self.indices()
         if tiles.looped and tiles.reduced:
@@ -64,6 +62,20 @@ class _Writer:
             for statement in tiles.kernel.body:
                 self.statement(statement)
         self.depth -= 1
+
+    def tile_loop(self, name: str, count: str) -> None:
+        """The loop over the tiles of this program."""
+        if self.tiles.neighbours:
+            self.line(
+                "# Neighbouring tiles: what one core reaches of a buffer stays within its address span."
+            )
+            self.let("core_tiles", f"tl.cdiv({count}, CORES)")
+            self.let("first", "tl.program_id(0) * core_tiles")
+            tiles = f"first, tl.minimum(first + core_tiles, {count})"
+        else:
+            tiles = f"tl.program_id(0), {count}, CORES"
+        self.line(f"for {name} in tl.range({tiles}):")
+        self.depth += 1
 
     def coordinates(self, counts: list[str]) -> None:
         """First element of the tile along every parallel axis; the last axis runs fastest.

@@ -23,8 +23,9 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 class Tiles:
     """One region of a kernel with its plan: everything that the text of a statement depends on.
 
-    `blocks` are the plan's; `looped` says that reductions run in blocks. `helpers` collects the helper
-    functions that the text calls, `noted` the comments that the kernel has already.
+    `blocks` are the plan's; `looped` says that reductions run in blocks, `neighbours` that a core's tiles
+    follow each other. `helpers` collects the helper functions that the text calls, `noted` the comments that
+    the kernel has already.
     """
 
     kernel: Kernel
@@ -33,6 +34,7 @@ class Tiles:
     varies: dict[str, frozenset[Axis]]
     blocks: dict[Axis, int]
     looped: bool
+    neighbours: bool
     descriptors: dict[Access, Descriptor]
     helpers: set[str] = field(default_factory=set)
     noted: set[str] = field(default_factory=set)
