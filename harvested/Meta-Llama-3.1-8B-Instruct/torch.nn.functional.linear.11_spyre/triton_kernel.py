@@ -4,7 +4,8 @@
 # Op: torch.nn.functional.linear($0, $1, None); $0=torch.float16[1, 1, 4096]:[4096, 4096, 1]+0;
 # $1=torch.float16[128256, 4096]:[4096, 1]+0
 # triton_per_fused_mm_t_view_0: 501 tiles on 32 cores, 16 on the busiest; at most 789504 bytes of scratchpad,
-# 526336 of them in named tiles; 1055033856 bytes moved, 1050937856 compulsory; reduction looped.
+# 526336 of them in named tiles; 1055033856 bytes moved, 1050937856 compulsory; reduction looped; neighbouring
+# tiles on a core, which reaches over 33554432 bytes of a buffer.
 
 import triton
 import triton.language as tl
@@ -23,7 +24,10 @@ def triton_per_fused_mm_t_view_0(
     )
     out1 = tl.make_tensor_descriptor(out_ptr1, shape=[x0_size], strides=[1], block_shape=[X0_BLOCK])
     tiles = tl.cdiv(x0_size, X0_BLOCK)
-    for tile in tl.range(tl.program_id(0), tiles, CORES):
+    # Neighbouring tiles: what one core reaches of a buffer stays within its address span.
+    core_tiles = tl.cdiv(tiles, CORES)
+    first = tl.program_id(0) * core_tiles
+    for tile in tl.range(first, tl.minimum(first + core_tiles, tiles)):
         x0 = tile * X0_BLOCK
         acc = tl.zeros([1, X0_BLOCK], tl.float32)
         for r0 in tl.range(0, r0_size, R0_BLOCK):

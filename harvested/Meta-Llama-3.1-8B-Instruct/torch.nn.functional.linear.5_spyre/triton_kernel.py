@@ -4,7 +4,8 @@
 # Op: torch.nn.functional.linear($0, $1, None); $0=torch.float16[1, 12, 4096]:[49152, 4096, 1]+0;
 # $1=torch.float16[128256, 4096]:[4096, 1]+0
 # triton_per_fused_mm_t_view_0: 63 tiles on 32 cores, 2 on the busiest; at most 984576 bytes of scratchpad,
-# 624128 of them in named tiles; 1066254336 bytes moved, 1053849600 compulsory; reduction looped.
+# 624128 of them in named tiles; 1066254336 bytes moved, 1053849600 compulsory; reduction looped; neighbouring
+# tiles on a core, which reaches over 33554432 bytes of a buffer.
 
 import triton
 import triton.language as tl
@@ -31,7 +32,10 @@ def triton_per_fused_mm_t_view_0(
     x0_tiles = tl.cdiv(x0_size, X0_BLOCK)
     x1_tiles = tl.cdiv(x1_size, X1_BLOCK)
     tiles = x0_tiles * x1_tiles
-    for tile in tl.range(tl.program_id(0), tiles, CORES):
+    # Neighbouring tiles: what one core reaches of a buffer stays within its address span.
+    core_tiles = tl.cdiv(tiles, CORES)
+    first = tl.program_id(0) * core_tiles
+    for tile in tl.range(first, tl.minimum(first + core_tiles, tiles)):
         x1 = (tile % x1_tiles) * X1_BLOCK
         x0 = (tile // x1_tiles) * X0_BLOCK
         tmp6 = tl.zeros([X0_BLOCK, X1_BLOCK], tl.float32)
