@@ -231,6 +231,29 @@ def test_truncation_reaches_nested_configurations_and_stages() -> None:
     assert native_config(resolve("gpt2", offline=True), layers=99).n_layer == 12
 
 
+def test_outputs_that_are_taken_keep_their_number() -> None:
+    dpt = native_config(resolve("dpt", offline=True), layers=1)
+    assert (dpt.num_hidden_layers, list(dpt.backbone_out_indices)) == (4, [0, 1, 2, 3])
+    backbone = native_config(resolve("zoedepth", offline=True), layers=1).backbone_config
+    assert (backbone.num_hidden_layers, backbone.out_indices) == (4, [1, 2, 3, 4])
+    assert backbone.stage_names == ["stem", "stage1", "stage2", "stage3", "stage4"]
+    # Where they are among the layers that stay, they stay as well.
+    kept = native_config(resolve("dpt", offline=True), layers=12)
+    assert list(kept.backbone_out_indices) == [2, 5, 8, 11]
+    data = {"model_type": "beit", "out_indices": [1, 3]}
+    assert native_config(ModelConfig("b", data, "path"), layers=5).out_indices == [1, 3]
+
+
+def test_layers_with_settings_of_their_own_are_kinds() -> None:
+    gemma = native_config(resolve("gemma4_text", offline=True), layers=1)
+    assert gemma.layer_types == ["sliding_attention", "full_attention"]
+    dims = [layer.head_dim for layer in gemma.per_layer_config]
+    whole = native_config(resolve("gemma4_text", offline=True))
+    first = whole.layer_types.index("full_attention")
+    assert dims == [whole.per_layer_config[0].head_dim, whole.per_layer_config[first].head_dim]
+    assert dims[0] != dims[1]
+
+
 def test_no_layers_is_refused() -> None:
     with pytest.raises(BadOption):
         native_config(resolve("gpt2", offline=True), layers=0)

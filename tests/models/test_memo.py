@@ -88,3 +88,13 @@ def test_known_values_tell_calls_apart():
             found.add(memo.key(torch.nn.functional.pad, (x, (width, width)), {}))
     assert len(found) == 3
     assert None not in found
+
+
+def test_one_element_of_any_stride_has_a_value():
+    mode = FakeTensorMode()
+    values = [(torch.arange(12) + n).as_strided((1, 1), (12, 12)) for n in range(2)]
+    with mode, torch.no_grad():
+        x = torch.empty(1, 1, dtype=torch.int64)
+        keys = [Memo(mode, lambda tensor, v=v: v).key(torch.neg, (x,), {}) for v in values]
+    assert None not in keys
+    assert keys[0] != keys[1]

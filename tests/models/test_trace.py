@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
+from tracer.models.build import one_line
 from tracer.models.config import ModelConfig
-from tracer.models.errors import BadOption, BuildFailure, TraceFailure
+from tracer.models.errors import BadOption, BuildFailure, MissingPackage, TraceFailure
 from tracer.models.trace import Trace, trace
 
 
@@ -134,6 +137,128 @@ def test_a_tower_that_text_does_not_reach_is_a_phase() -> None:
     assert any(op.phases == ("model.vision_tower",) and op.call.name.endswith("conv2d") for op in found.ops)
     # What joins the two needs an image among the tokens.
     assert found.unreached == ("model.multi_modal_projector",)
+
+
+SERIES = {
+    "prediction_length": 8,
+    "context_length": 24,
+    "lags_sequence": [1, 2, 5],
+    "num_time_features": 2,
+    "d_model": 32,
+}
+
+
+@pytest.mark.parametrize("kind", ["informer", "time_series_transformer"])
+def test_a_time_series_reaches_back_by_the_largest_lag(kind: str) -> None:
+    found = trace(ModelConfig("series", {"model_type": kind, **SERIES}, "path"), batch=3, layers=1)
+    assert (found.phases, found.failures) == (("forward",), ())
+    shapes = {spec.shape for op in found.ops for spec in op.call.tensors}
+    assert {(3, 24 + 5), (3, 24 + 5, 2), (3, 8), (3, 8, 2)} <= shapes
+
+
+def test_a_series_that_a_dtype_does_not_carry_is_refused_with_the_reason() -> None:
+    config = ModelConfig("series", {"model_type": "autoformer", **SERIES}, "path")
+    assert "Unsupported dtype Half" in str(trace(config, layers=1).failures[0])
+    assert trace(config, layers=1, dtype=torch.float32).failures == ()
+
+
+CODEBOOKS = {
+    "model_type": "musicgen_decoder",
+    "hidden_size": 32,
+    "ffn_dim": 32,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 1,
+    "num_codebooks": 3,
+    "vocab_size": 99,
+}
+
+
+def test_every_codebook_has_a_row_of_tokens() -> None:
+    found = trace(ModelConfig("codebooks", CODEBOOKS, "path"), batch=2, seq_len=5, max_cache_len=16)
+    assert (found.phases, found.failures) == (("prefill", "decode"), ())
+    tokens = {spec.shape for op in found.ops for spec in op.call.tensors if spec.dtype == "torch.int64"}
+    assert {(6, 5), (6, 1)} <= tokens
+
+
+XLNET = {"model_type": "xlnet", "d_model": 32, "d_inner": 32, "n_head": 2, "n_layer": 1, "vocab_size": 99}
+
+
+def test_parameters_of_another_dtype_are_cast_where_the_model_does_not_run_with_them() -> None:
+    # XLNet declares float32 whatever is asked for, and multiplies it by what is float16.
+    found = trace(ModelConfig("tiny-xlnet", XLNET, "path"))
+    assert (found.phases, found.failures) == (("forward",), ())
+    einsums = [op.call for op in found.ops if op.call.name.endswith("einsum")]
+    assert {spec.dtype for call in einsums for spec in call.tensors} == {"torch.float16"}
+
+
+def test_the_quoted_error_is_that_of_the_main_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracer.models.trace.unify", lambda model, dtype: False)
+    found = trace(ModelConfig("tiny-xlnet", XLNET, "path"))
+    assert "expected scalar type torch.float16 but found torch.float32" in str(found.failures[0])
+
+
+def test_a_model_that_needs_more_layers_to_be_built_has_them() -> None:
+    # RT-DETR ties the boxes of the second layer to those of the first.
+    model = trace(ModelConfig("rt", {"model_type": "rt_detr_v2", "num_queries": 5}, "path"), layers=1)
+    assert (model.phases, model.failures) == (("forward",), ())
+
+
+def test_a_model_that_does_not_build_is_told_what_to_try() -> None:
+    with pytest.raises(BuildFailure, match="prediction_length") as caught:
+        trace(ModelConfig("informer", {"model_type": "informer"}, "model_type"), layers=1)
+    assert "Try: the config.json of a published model" in str(caught.value)
+    with pytest.raises(BuildFailure, match="transformers has no model for") as caught:
+        trace(ModelConfig("part", {"model_type": "vibevoice_diffusion"}, "model_type"))
+    assert "Try: the model that this is a part of" in str(caught.value)
+
+
+def test_layers_are_blamed_where_the_whole_model_builds(
+    llama: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import LlamaForCausalLM
+
+    def build(self: object, config: Any, **_: object) -> None:
+        if config.num_hidden_layers == 1:
+            raise ValueError("one layer is too few")
+        raise_or_build(self, config)
+
+    raise_or_build = LlamaForCausalLM.__init__
+    monkeypatch.setattr("tracer.models.build.MORE_LAYERS", 0)
+    monkeypatch.setattr(LlamaForCausalLM, "__init__", build)
+    with pytest.raises(BuildFailure, match=r"one layer is too few.* Try: no --layers"):
+        trace(llama, layers=1)
+
+
+def test_a_package_that_is_missing_is_named(llama: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import LlamaForCausalLM
+
+    def fail(self: object, *_: object, **__: object) -> None:
+        raise ImportError("\nBackbone requires the abacus library.\nYou can install it.\n")
+
+    monkeypatch.setattr(LlamaForCausalLM, "__init__", fail)
+    with pytest.raises(MissingPackage, match=r"HV116 .*requires the abacus library\. Try: install it"):
+        trace(llama)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("mat1 and mat2 differ\nException raised from f at g.cpp:1", "ValueError: mat1 and mat2 differ"),
+        ("Validation error:\n  no such size", "ValueError: Validation error: no such size"),
+        ("Unknown <class 'a.b.C'> here", "ValueError: Unknown C here"),
+        ("No such type. One of " + ", ".join(["llama"] * 99), "ValueError: No such type."),
+        ("x " * 200, f"ValueError: {'x ' * 94}..."),
+        ("", "ValueError:"),
+    ],
+)
+def test_an_error_is_quoted_on_one_line(text: str, line: str) -> None:
+    assert one_line(ValueError(text)) == line
+
+
+def test_distributions_check_nothing_while_a_model_is_traced(traces: dict[str, Trace]) -> None:
+    assert traces
+    with pytest.raises(ValueError, match="constraint"):
+        torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
 
 
 @pytest.mark.parametrize("option", ["seq_len", "batch", "max_cache_len"])

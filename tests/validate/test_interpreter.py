@@ -98,6 +98,13 @@ def truths(in_ptr0, out_ptr0, N: tl.constexpr):
 
 
 @triton.jit
+def wrapping(in_ptr0, out_ptr0, number, N: tl.constexpr):
+    x = tl.make_tensor_descriptor(in_ptr0, shape=[N], strides=[1], block_shape=[N]).load([0])
+    y = (x + x) * number - (number * 65536 - 1)
+    tl.make_tensor_descriptor(out_ptr0, [N], [1], [N]).store([0], y)
+
+
+@triton.jit
 def beyond(in_ptr0, out_ptr0, x0_size, N: tl.constexpr):
     x = tl.make_tensor_descriptor(in_ptr0, shape=[x0_size], strides=[1], block_shape=[N]).load([0])
     tl.make_tensor_descriptor(out_ptr0, shape=[N], strides=[1], block_shape=[N]).store([0], x)
@@ -223,6 +230,26 @@ def test_a_scalar_truth_is_widened_to_a_tile(source, fast, dtype):
     x = torch.linspace(0, 1, 16).to(dtype)
     found = call(fast, source, "truths", layouts, {}, {"N": 16}, inputs={"in_ptr0": x})
     assert found.out_ptr0.tolist() == (x > 0.5).int().tolist()
+
+
+def test_integers_wrap_around_as_in_the_stock_interpreter(source, fast, stock):
+    layout = ((16,), (1,), whole)
+    given = {"in_ptr0": torch.arange(16, dtype=whole) + 2**30}
+    results = [
+        call(
+            client,
+            source,
+            "wrapping",
+            {"in_ptr0": layout, "out_ptr0": layout},
+            {"number": 65537},
+            {"N": 16},
+            inputs=given,
+        )
+        for client in (fast, stock)
+    ]
+    # Exactly 2x * 65537 - (65537 * 65536 - 1), modulo 2**32.
+    exact = [(2 * (2**30 + n) * 65537 - (65537 * 65536 - 1) + 2**31) % 2**32 - 2**31 for n in range(16)]
+    assert [result.out_ptr0.tolist() for result in results] == [exact, exact]
 
 
 def test_libdevice_functions(source, fast):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from tracer.models.config import ModelConfig
-from tracer.models.errors import BadOption, BuildFailure, MalformedConfig
+from tracer.models.errors import BadOption, BuildFailure, MalformedConfig, MissingPackage
 from tracer.models.truncate import truncate
 
 
@@ -50,6 +52,14 @@ _AUTO_CLASSES = (
 )
 """transformers' registries, in the order to try for a configuration without architectures."""
 
+LONGEST = 200
+"""Characters of an exception that are quoted."""
+
+MORE_LAYERS = 2
+"""So many layers are added to those asked for where a model cannot be built with fewer."""
+
+_UNKNOWN_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
+
 
 def model_class(native: Any, name: str) -> type:
     """The class that a configuration means: its `architectures`, else the first registry that knows it."""
@@ -72,7 +82,10 @@ def model_class(native: Any, name: str) -> type:
         return (own or registered)[0]
     found = _unregistered(native)
     if found is None:
-        raise BuildFailure(model=name, detail=f"transformers has no model for {type(native).__name__}")
+        detail = f"transformers has no model for {type(native).__name__}"
+        raise BuildFailure(
+            model=name, detail=detail, way_out="the model that this is a part of, or another model_type"
+        )
     return found
 
 
@@ -101,12 +114,45 @@ def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None)
 
     Attention is written out (`eager`), experts are batched: both keep every operation visible, and none
     depends on values. A model that does not build on fake tensors is built on `accelerate`'s empty weights
-    and moved over.
+    and moved over; one that does not build with so few layers has a few more (some tie one layer's weights
+    to another's).
 
     Raises:
         MalformedConfig: transformers refuses the configuration.
+        MissingPackage: transformers wants a package that is not installed.
         BuildFailure: transformers could not construct the model.
     """
+    failure: BuildFailure | None = None
+    for count in [layers] if layers is None else range(layers, layers + MORE_LAYERS + 1):
+        try:
+            return _build(config, dtype, count)
+        except BuildFailure as error:
+            failure = failure or error
+    assert failure is not None
+    if failure.__cause__ is None:
+        raise failure
+    raise BuildFailure(
+        model=config.name, detail=failure.fields["detail"], way_out=_way_out(config, dtype, layers)
+    ) from failure.__cause__
+
+
+def _way_out(config: ModelConfig, dtype: torch.dtype, layers: int | None) -> str:
+    """What to try where a model does not build, and what of it is known to help."""
+    if layers is not None:
+        try:
+            _build(config, dtype, None)
+        except BuildFailure:
+            pass
+        else:
+            return "no --layers, or more of them; with all its layers it builds"
+    if config.source == "model_type":
+        return (
+            "the config.json of a published model: what transformers assumes for this model_type is no model"
+        )
+    return "a configuration that suits the pinned transformers release"
+
+
+def _build(config: ModelConfig, dtype: torch.dtype, layers: int | None) -> Any:
     native = native_config(config, layers)
     try:
         model = _construct(native, config.name, dtype)
@@ -115,8 +161,11 @@ def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None)
     except Exception as error:
         try:
             model = _construct_empty(native_config(config, layers), config.name, dtype)
-        except Exception:
-            raise BuildFailure(model=config.name, detail=one_line(error)) from error
+        except Exception as other:
+            # What fake tensors cannot do says nothing about the configuration.
+            cause = other if isinstance(error, _UNKNOWN_VALUES) else error
+            kind = MissingPackage if isinstance(cause, ImportError) else BuildFailure
+            raise kind(model=config.name, detail=one_line(cause)) from cause
     return model.eval()
 
 
@@ -131,15 +180,37 @@ def _construct(native: Any, name: str, dtype: torch.dtype) -> Any:
 
 def _keep_in_float32(model: Any, dtype: torch.dtype) -> None:
     # What the class asks to be loaded in float32; other parameters stay as they are declared, as in loading.
+    kept = _kept_in_float32(model, dtype)
+    if kept is not None:
+        _recast(model, lambda name: torch.float32 if kept.search(name) else None)
+
+
+def _kept_in_float32(model: Any, dtype: torch.dtype) -> re.Pattern[str] | None:
     plan = model._get_dtype_plan(dtype)
-    if not plan:
-        return
-    kept = re.compile("|".join(pattern.replace("*", ".*") for pattern in plan))
+    return re.compile("|".join(pattern.replace("*", ".*") for pattern in plan)) if plan else None
+
+
+def unify(model: Any, dtype: torch.dtype) -> bool:
+    """Cast the parameters that are declared in another floating dtype, as `model.half()` does.
+
+    Those that the class asks for in float32 stay. Returns whether there were any.
+    """
+    kept = _kept_in_float32(model, dtype)
+    return _recast(model, lambda name: None if kept is not None and kept.search(name) else dtype)
+
+
+def _recast(model: Any, wanted: Callable[[str], torch.dtype | None]) -> bool:
+    """Give every floating parameter the dtype that is wanted by its name (None: its own)."""
+    made: dict[int, torch.nn.Parameter] = {}
     for path, module in model.named_modules():
-        for name, parameter in module.named_parameters(path, recurse=False):
-            if parameter.is_floating_point() and kept.search(name):
-                wide = torch.nn.Parameter(parameter.to(torch.float32), requires_grad=False)
-                setattr(module, name.rpartition(".")[2], wide)
+        for name, parameter in list(module.named_parameters(path, recurse=False)):
+            dtype = wanted(name)
+            if dtype is None or not parameter.is_floating_point() or parameter.dtype == dtype:
+                continue
+            if id(parameter) not in made:
+                made[id(parameter)] = torch.nn.Parameter(parameter.to(dtype), requires_grad=False)
+            setattr(module, name.rpartition(".")[2], made[id(parameter)])
+    return bool(made)
 
 
 def _construct_empty(native: Any, name: str, dtype: torch.dtype) -> Any:
@@ -152,5 +223,15 @@ def _construct_empty(native: Any, name: str, dtype: torch.dtype) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """An exception as one line of at most 300 characters."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    """An exception as one line: its first one, and the next after a colon; whole sentences, if it is long.
+
+    What follows in the text of an exception of PyTorch are C++ frames, of transformers lists of all it knows.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    count = next((n for n, line in enumerate(lines, 1) if not line.endswith(":")), len(lines))
+    text = " ".join([f"{type(error).__name__}:", *lines[:count]])
+    text = " ".join(re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text).split())
+    if len(text) <= LONGEST:
+        return text
+    sentences = text[:LONGEST].rfind(". ")
+    return text[: sentences + 1] if sentences > 0 else f"{text[:LONGEST].rpartition(' ')[0]} ..."

@@ -56,7 +56,20 @@ class BuildFailure(HarvestError):
 
     code = "HV105"
     message = "`{model}` could not be built from its configuration: {detail}"
-    advice = "a configuration that suits the pinned transformers release; some models need more --layers."
+    advice = "{way_out}."
+
+    def __init__(
+        self, *, way_out: str = "a configuration that suits the pinned transformers release", **fields: object
+    ) -> None:
+        super().__init__(way_out=way_out, **fields)  # type: ignore[arg-type]
+
+
+class MissingPackage(HarvestError):
+    """transformers builds or runs the model only with a package that is not there."""
+
+    code = "HV116"
+    message = "`{model}` needs a package that is not installed: {detail}"
+    advice = "install it beside the tool, and run again."
 
 
 class TraceFailure(HarvestError):

@@ -55,8 +55,10 @@ def candidates(model: Any, *, batch: int, seq_len: int) -> Iterator[dict[str, tu
     parameters = parameters_of(model)
     names = main_inputs(model)
     extra: tuple[str, ...] = ()
-    if getattr(model.config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
-        extra = ("decoder_input_ids",)
+    if getattr(model.config, "is_encoder_decoder", False):
+        # What the decoder is given: tokens, or the future of each series of which the past is given.
+        future = (name.replace("past_", "future_", 1) for name in names if name.startswith("past_"))
+        extra = tuple(name for name in ("decoder_input_ids", *future) if name in parameters)
     wanted = tuple(dict.fromkeys(names + extra))
     tensors = [
         name
@@ -90,10 +92,14 @@ def shapes(
 ) -> Iterator[tuple[str, Shape]]:
     """Kinds and shapes that a parameter may want, the likeliest first."""
     config = model.config
+    if name.startswith(("past_", "future_")):
+        yield from _series(config, name, batch)
     if holds_integers(name, parameter):
         if name.endswith("_thw"):
             yield "int", (1, 3)
         yield "int", (batch, seq_len)
+        if codebooks := _first(config, "num_codebooks"):
+            yield "int", (batch * codebooks, seq_len)
         return
     image = _size(find(config, "image_size")) or (_IMAGE, _IMAGE)
     channels = _first(config, "num_channels", "in_channels", "in_chans", "num_image_channels") or 3
@@ -128,6 +134,23 @@ def shapes(
     for shape in itertools.chain(*ordered, [(batch, seq_len)]):
         yield "float", shape
     yield "int", (batch, seq_len)
+
+
+def _series(config: Any, name: str, batch: int) -> Iterator[tuple[str, Shape]]:
+    """What a time series model calls `past_values`, `future_time_features`, `past_observed_mask` ..."""
+    length = _first(config, "context_length", "seq_length")
+    # Of the past there is more than is looked at: the largest lag reaches back from its first value.
+    lags = [lag for lag in find(config, "lags_sequence") or () if type(lag) is int]
+    length = length + max(lags, default=0) if length else None
+    if name.startswith("future_"):
+        length = _first(config, "prediction_length")
+    if length is None:
+        return
+    kind = "int" if name.endswith("_mask") else "float"
+    width = _first(config, "num_time_features" if name.endswith("_time_features") else "input_size")
+    if width and (width > 1 or name.endswith("_time_features")):
+        yield kind, (batch, length, width)
+    yield kind, (batch, length)
 
 
 def find(config: Any, name: str) -> Any:

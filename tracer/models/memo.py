@@ -92,4 +92,6 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 def _bytes(tensor: torch.Tensor) -> bytes:
     with unset_fake_temporarily():
-        return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        # A copy: one element is contiguous under any stride, and `view` is particular about strides.
+        copy = tensor.clone(memory_format=torch.contiguous_format).reshape(-1)
+        return copy.view(torch.uint8).numpy().tobytes()

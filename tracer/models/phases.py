@@ -107,8 +107,8 @@ class PhaseRunner:
                 self._failed(phase, error, recorder)
                 return None
             except Exception as error:
-                first_error = first_error or error
-                if recorder.total > best.total:
+                # Inputs that are guessed besides the main ones tell most only where they lead further.
+                if first_error is None or recorder.reached > best.reached:
                     best, first_error = recorder, error
                 continue
             if record:
@@ -170,7 +170,8 @@ class PhaseRunner:
         token_name = (
             "decoder_input_ids" if two_sided and "decoder_input_ids" in inputs else main_inputs(model)[0]
         )
-        token: Inputs = {token_name: ("int", (self.batch, 1))}
+        # As many rows as the prompt has: several for every sequence where there are codebooks.
+        token: Inputs = {token_name: ("int", (*inputs.get(token_name, ("int", (self.batch, 1)))[1][:-1], 1))}
         # A static cache starts with one token; the model's own is filled by a whole prefill.
         warm = {**inputs, **token} if cache is not None else inputs
         kept = (

@@ -73,18 +73,25 @@ class Recorder(TorchFunctionMode):
         self.paused = False
         self._seen = 0
         self.module_names: dict[int, str] = {}
+        self._reached: set[int] = set()
         self._stack: list[str] = []
         self._entries: dict[str, _Entry] = {}
         self._canonical: dict[tuple[Any, ...], tuple[str, bool]] = {}
 
     def enter_module(self, module: torch.nn.Module) -> None:
         """Note that `module` starts its forward pass."""
+        self._reached.add(id(module))
         self._stack.append(self.module_names.get(id(module), ""))
 
     def leave_module(self) -> None:
         """Note that the innermost module has finished."""
         if self._stack:
             self._stack.pop()
+
+    @property
+    def reached(self) -> int:
+        """How many modules started their forward pass."""
+        return len(self._reached)
 
     @property
     def total(self) -> int:

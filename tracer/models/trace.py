@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributions import Distribution
 
-from tracer.models.build import build
+from tracer.models.build import build, unify
 from tracer.models.config import ModelConfig
 from tracer.models.errors import BadOption, TraceFailure, UnknownPhase
 from tracer.models.phases import PhaseRunner
 from tracer.models.quiet import quiet
 from tracer.models.record import RecordedOp
 from tracer.models.values import Values
+
+
+@contextlib.contextmanager
+def _unvalidated() -> Iterator[None]:
+    """Have no probability distribution check its parameters: of those that a model has, none is known."""
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
 
 
 @dataclass(frozen=True)
@@ -61,12 +74,18 @@ def trace(
             raise BadOption(option=option, value=value, detail="it must be positive")
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     values = Values(fake_mode)
-    with quiet(), torch.random.fork_rng(devices=[]), torch.no_grad(), fake_mode:
+    with quiet(), _unvalidated(), torch.random.fork_rng(devices=[]), torch.no_grad(), fake_mode:
         torch.manual_seed(0)
         with values:
             model = build(config, dtype=dtype, layers=layers)
+        wanted = tuple(phases) if phases is not None else None
         runner = PhaseRunner(config.name, model, values, dtype, batch, seq_len, max_cache_len)
-        runner.run(tuple(phases) if phases is not None else None)
+        runner.run(wanted)
+        if runner.failures and unify(model, dtype):
+            # Loading leaves them so, and the model may not run then in any dtype but theirs.
+            other = PhaseRunner(config.name, model, values, dtype, batch, seq_len, max_cache_len)
+            other.run(wanted)
+            runner = other if len(other.failures) < len(runner.failures) else runner
     if unknown := [phase for phase in phases or () if phase not in runner.available]:
         raise UnknownPhase(model=config.name, phase=unknown[0], known=", ".join(runner.available))
     if not runner.recorder.ops:

@@ -9,12 +9,13 @@ round to nearest even), the dtype of a comparison (it is that of the operands, s
 widened to a tile), libdevice functions (it has none).
 
 Replaced by something equal but faster, proven equal by tests: descriptor loads and stores (the stock ones
-build a pointer per element), generic reductions and scans (one element at a time), and the repeated patching
-of `triton.language` at each call of a helper function.
+build a pointer per element), generic reductions and scans (one element at a time), the repeated patching of
+`triton.language` at each call of a helper function, and sums for assertions that are off.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import types
 from collections.abc import Callable, Iterator
@@ -335,6 +336,10 @@ def install(memory: Callable[[], Memory], *, fast: bool = True) -> None:
     if not fast:
         return
     builder: Any = stock.InterpreterBuilder
+    if not stock.interpreter_builder.options.debug:
+        # Sums and products of integers are computed again in int64, for an assertion that only debug makes.
+        options = dataclasses.replace(stock.interpreter_builder.options, sanitize_overflow=False)
+        stock.interpreter_builder.options = options
     stock.ReduceOps.generic_reduce = generic_reduce
     stock.ScanOps.generic_scan = generic_scan
     stock._patch_lang = patch_once
