@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from tracer.capture import decompositions, ranking, scattering
+from tracer.capture import decompositions, division, pooling, ranking, scattering
 from tracer.capture.codegen import capture
 from tracer.capture.errors import ExternKernel
 from tracer.models.op_call import OpCall, TensorRef, TensorSpec
@@ -175,6 +175,22 @@ def test_index_reduce(reduce: str) -> None:
         check(aten.index_reduce.default, data, 0, index, source, reduce, include_self=include_self)
 
 
+def test_scatter_with_a_reduction_by_its_older_name() -> None:
+    index = indices(4, 5, high=4)
+    check(aten.scatter.reduce, floats(6, 7), 0, index, floats(6, 7, seed=2), reduce="add")
+    check(aten.scatter.reduce, floats(6, 7), 1, index, floats(6, 7, seed=2), reduce="multiply")
+    check(aten.scatter.value_reduce, floats(6, 7), 0, index, 1.5, reduce="multiply")
+
+
+def test_a_mask_takes_what_comes_next() -> None:
+    mask, source = numbers(4, 5) > 0, floats(30)
+    check(aten.masked_scatter.default, floats(4, 5), mask, source)
+    check(aten.masked_scatter.default, floats(4, 5, 3), mask.unsqueeze(-1).expand(4, 5, 3), floats(60))
+    check(aten.masked_scatter.default, floats(5), mask, source)
+    check(aten.masked_scatter.default, floats(4, 5), torch.tensor(False), floats(1))
+    check(aten.masked_scatter.default, floats(4, 5), torch.tensor(True), floats(20))
+
+
 def test_accumulation_at_indices() -> None:
     rows, columns = indices(9, high=6), indices(9, high=7) - 7
     check(aten.index_put.default, floats(6, 7), [rows, columns], floats(9), True)
@@ -261,6 +277,20 @@ def test_large_padded_windows(kernel: int, stride: int, padding: int, ceil_mode:
         check(aten.max_pool2d_with_indices.default, floats(1, 2, extent, 20), *sides)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+@pytest.mark.parametrize(("padding", "ceil_mode"), [(1, False), (1, True), (0, True)])
+def test_large_padded_windows_of_rank_3(dtype: torch.dtype, padding: int, ceil_mode: bool) -> None:
+    data = torch.randperm(6 * 7 * 8, generator=torch.Generator().manual_seed(0)).reshape(1, 1, 6, 7, 8) - 400
+    args = ([3], [2], [padding], [1], ceil_mode)
+    check(aten.max_pool3d_with_indices.default, data.to(dtype), *args)
+
+
+def test_windows_inside_of_memory_are_left_to_inductor() -> None:
+    data = floats(1, 1, 7, 7, 7)
+    assert pooling.max_pool(3, data, [3], [2]) is NotImplemented
+    assert pooling.max_pool(3, data, [2], [2], [1]) is NotImplemented
+
+
 @pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize("count_include_pad", [False, True])
 @pytest.mark.parametrize("divisor", [None, 5])
@@ -309,3 +339,43 @@ def test_a_part_of_something_larger_is_copied() -> None:
     captured = capture(call)
     assert captured.buffers[-1].spec.stride == (576, 144, 12, 1)
     assert captured.buffers[-1].base is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_sums_of_batched_products(dtype: torch.dtype) -> None:
+    bias, left, right = (
+        numbers(4, 6, dtype=dtype),
+        numbers(3, 4, 5, dtype=dtype),
+        numbers(3, 5, 6, dtype=dtype),
+    )
+    check(aten.addbmm.default, bias, left, right, beta=1.7, alpha=2.2)
+    check(aten.baddbmm.default, bias, left, right, beta=1.7, alpha=0.2)
+
+
+def test_products_of_three() -> None:
+    check(aten._trilinear.default, floats(2, 3), floats(2, 4), floats(5, 3, 4), [1, 3], [1, 2], [0], [2, 3])
+
+
+def test_floors_of_quotients() -> None:
+    dividends = torch.tensor([1.0, -1.0, 6.0, 0.0, -7.0, 1.0, INF, NAN, 0.3], dtype=torch.float32)
+    for divisor in (0.1, -0.1, 0.0, 3.0):
+        check(aten.div.Tensor_mode, dividends, torch.tensor(divisor), rounding_mode="floor")
+        check(aten.div.Scalar_mode, dividends, divisor, rounding_mode="floor")
+    assert division.floor_divide(dividends, 2.0, rounding_mode="trunc") is NotImplemented
+    assert division.floor_divide(indices(3, high=9), 2, rounding_mode="floor") is NotImplemented
+
+
+def test_decimals() -> None:
+    data = torch.tensor([1.916, -2.5005, 1234.5678, 0.0004, INF])
+    check(aten.round.decimals, data, decimals=3)
+    check(aten.round.decimals, data, decimals=-2)
+    assert division.round_decimals(data, decimals=0) is NotImplemented
+
+
+@pytest.mark.parametrize("packet", [aten.any, aten.all])
+def test_any_and_all_of_bytes_are_bytes(packet: Any) -> None:
+    data = indices(4, 3, high=2).to(torch.uint8) * 4
+    check(packet.default, data)
+    check(packet.dim, data, 1, True)
+    check(packet.dims, data, [0, 1])
+    assert decompositions.EXTENDED[packet.default](data.bool()) is NotImplemented

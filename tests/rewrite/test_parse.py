@@ -174,6 +174,40 @@ def test_a_loop_that_ends_in_another_reduction_is_refused():
         parsed(body, REDUCED)
 
 
+def test_what_a_load_of_integers_gives_beside_memory_is_an_integer():
+    body = """
+        tmp2 = x0 < 3
+        tmp0 = tl.load(in_ptr1 + (x0), tmp2 & xmask, other=0.0)
+        tl.store(out_ptr0 + (x0), tmp0, xmask)
+    """
+    load = parsed(body).statement("tmp0")
+    assert isinstance(load, Load)
+    assert (type(load.other.value), load.other) == (int, Const(0, "int64"))
+
+
+@pytest.mark.parametrize(("literal", "body"), [("True", ["Load", "Store"]), ("False", ["Store"])])
+def test_a_literal_mask(literal: str, body: list[str]):
+    kernel = parsed(f"""
+        tmp2 = tl.full([1], {literal}, tl.int1)
+        tmp0 = tl.load(in_ptr0 + (x0), tmp2 & xmask, other=2.0)
+        tl.store(out_ptr0 + (x0), tmp0, xmask)
+    """)
+    assert [type(statement).__name__ for statement in kernel.body] == body
+    if literal == "False":
+        assert kernel.body[-1].value == Const(2.0, "float32")
+
+
+def test_a_shift_by_a_literal_inside_of_the_width_is_one_operation():
+    body = """
+        tmp0 = tl.load(in_ptr1 + (x0), xmask)
+        tmp1 = tl.full([1], {}, tl.int64)
+        tmp2 = tmp0 << tmp1
+        tl.store(out_ptr0 + (x0), tmp2, xmask)
+    """
+    assert len(parsed(body.format(63)).body) == 3
+    assert parsed(body.format(64)).body[-1].value == Const(0, "int64")
+
+
 @pytest.mark.parametrize(
     ("body", "error", "line"),
     [
@@ -186,6 +220,11 @@ def test_a_loop_that_ends_in_another_reduction_is_refused():
         ("tl.store(out_ptr0 + (x0), tmp7, xmask)", UndefinedValue, "tl.store(out_ptr0 + (x0), tmp7, xmask)"),
         ("tmp0 = libdevice.lgamma(1.0)", UnsupportedOperation, "tmp0 = libdevice.lgamma(1.0)"),
         ("tmp0 = [x0]", UnsupportedSyntax, "tmp0 = [x0]"),
+        (
+            "tmp0 = tl.load(in_ptr0 + (x0), xmask).to(tl.int32, bitcast=True)",
+            UnsupportedSyntax,
+            "tmp0 = tl.load(in_ptr0 + (x0), xmask).to(tl.int32, bitcast=True)",
+        ),
         ("while x0: pass", UnsupportedSyntax, "while x0: pass"),
         ("tmp0 = tl.load(in_ptr9 + (x0), xmask)", UnsupportedSyntax, "tmp0 = tl.load(in_ptr9 + (x0), xmask)"),
     ],

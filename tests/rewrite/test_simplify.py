@@ -69,9 +69,10 @@ def test_in_place_at_another_element_is_refused(made_kernel: Callable):
         check_aliases(other, one_buffer)
 
 
-def test_circular_padding_reads_what_it_wrote_elsewhere(rewritten: Callable):
-    with pytest.raises(AliasedAccess):
-        rewritten(lambda x: F.pad(x, (2, 3), mode="circular"), torch.empty(2, 5, 17))
+def test_circular_padding_never_reads_what_it_writes(rewritten: Callable):
+    for kernel in rewritten(lambda x: F.pad(x, (2, 3), mode="circular"), torch.empty(2, 5, 17)):
+        pointers = [p.value for p in kernel.parameters if p.type.startswith("*")]
+        assert len(pointers) == len(set(pointers))
 
 
 def test_a_maximum_with_minus_infinity_is_the_other_value(source_of: Callable):

@@ -140,9 +140,14 @@ def _mutates_intermediates(graph_module: torch.fx.GraphModule) -> bool:
     return any(
         isinstance(node.target, torch._ops.OpOverload)
         and node.target._schema.is_mutable
-        and node.target is not torch.ops.aten.copy_.default
+        and not (node.target is torch.ops.aten.copy_.default and _is_input(node.args[0]))
         for node in graph_module.graph.nodes
     )
+
+
+def _is_input(value: Any) -> bool:
+    """Whether a copy into this node is how an op ends that writes to its input."""
+    return isinstance(value, torch.fx.Node) and value.op == "placeholder"
 
 
 def _refuse_random(graph_module: torch.fx.GraphModule) -> None:

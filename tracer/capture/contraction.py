@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -37,26 +38,24 @@ def mm(left: torch.Tensor, right: torch.Tensor) -> Any:
 def addmm(
     bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, beta: Any = 1, alpha: Any = 1
 ) -> torch.Tensor:
-    """`aten.addmm`: `beta * bias + alpha * (left @ right)`."""
+    """`aten.addmm` and `aten.baddbmm`: `beta * bias + alpha * (left @ right)`."""
+    if not left.is_floating_point():
+        # PyTorch has the factors in the dtype of the tensors.
+        beta, alpha = int(beta), int(alpha)
     # Inductor adds the bias to a product that is already rounded; PyTorch adds it before rounding.
-    product = aten.mm(left, right) if takes_dot(left, right) else contract(left, right)
+    total = product(left, right)
     if alpha != 1:
-        product = product * alpha
+        total = total * alpha
     if beta == 0:
-        return product.to(left.dtype)
-    return ((bias if beta == 1 else bias * beta) + product).to(left.dtype)
+        return total.to(left.dtype)
+    return ((bias if beta == 1 else bias * beta) + total).to(left.dtype)
 
 
-def baddbmm(
+def addbmm(
     bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, beta: Any = 1, alpha: Any = 1
 ) -> torch.Tensor:
-    """`aten.baddbmm`: `beta * bias + alpha * (left @ right)`, batched."""
-    product = aten.bmm(left, right) if takes_dot(left, right) else contract(left, right)
-    if alpha != 1:
-        product = product * alpha
-    if beta == 0:
-        return product.to(left.dtype)
-    return ((bias if beta == 1 else bias * beta) + product).to(left.dtype)
+    """`aten.addbmm`: `beta * bias + alpha * sum(left @ right)`, summed over the batch."""
+    return addmm(bias, left.movedim(0, 1).flatten(1), right.flatten(0, 1), beta, alpha)
 
 
 def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -64,3 +63,24 @@ def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     if not takes_dot(left, right):
         return contract(left, right)
     return aten.mm(left, right) if left.dim() == 2 else aten.bmm(left, right)
+
+
+def trilinear(
+    first: torch.Tensor,
+    second: torch.Tensor,
+    third: torch.Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> torch.Tensor:
+    """`aten._trilinear`: the product of three tensors, dims of extent 1 put in at `expand`, summed over
+    `sumdim`."""
+    factors = []
+    for tensor, dims in ((first, expand1), (second, expand2), (third, expand3)):
+        factor = tensor.to(accumulator(tensor.dtype))
+        for dim in sorted(dims):
+            factor = factor.unsqueeze(dim)
+        factors.append(factor)
+    return (factors[0] * factors[1] * factors[2]).sum(list(sumdim)).to(first.dtype)

@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-from tracer.capture import interpolation, ranking
+from tracer.capture import interpolation, ranking, scattering, special
 from tracer.capture.bags import embedding_bag
 from tracer.capture.bucketing import bucketize, searchsorted
-from tracer.capture.contraction import addmm, baddbmm, mm
+from tracer.capture.contraction import addbmm, addmm, mm, trilinear
 from tracer.capture.convolution import convolution
 from tracer.capture.distance import cdist, pdist
-from tracer.capture.pooling import adaptive_avg_pool, avg_pool, max_pool2d
+from tracer.capture.division import floor_divide, round_decimals
+from tracer.capture.pooling import adaptive_avg_pool, avg_pool, max_pool
 from tracer.capture.prefix import cummax, cummin, cumprod, logcumsumexp
-from tracer.capture.scattering import index_add, index_put, index_reduce, scatter_add, scatter_reduce
 from tracer.capture.windows import col2im, im2col
 
 aten = torch.ops.aten
@@ -36,7 +36,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     unknown = {op: rule for op, rule in decomposition_table.items() if op not in lowerings}
     composite = {op: functools.partial(_composite, op) for op in _composites() if op not in lowerings}
     theirs: dict[Any, Callable[..., Any]] = {**composite, **unknown, **inductor}
-    extended = {op: _first_of(rule, theirs[op]) for op, rule in EXTENDED.items()}
+    extended = {op: _first_of(rule, theirs.get(op, _as_it_is)) for op, rule in EXTENDED.items()}
     return {**theirs, **extended, **OURS}
 
 
@@ -48,6 +48,15 @@ def _first_of(rule: Callable[..., Any], other: Callable[..., Any]) -> Callable[.
         return other(*args, **kwargs) if found is NotImplemented else found
 
     return decompose
+
+
+def _as_it_is(*_: Any, **__: Any) -> Any:
+    return NotImplemented
+
+
+def _of_bytes(op: Any, data: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    """`aten.any` and `aten.all` of bytes, which are bytes again, as they were before bools."""
+    return op(data != 0, *args, **kwargs).to(data.dtype) if data.dtype == torch.uint8 else NotImplemented
 
 
 def _composites() -> Iterator[Any]:
@@ -68,7 +77,14 @@ def _composite(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 EXTENDED: dict[Any, Callable[..., Any]] = {
-    aten.max_pool2d_with_indices.default: max_pool2d,
+    aten.max_pool2d_with_indices.default: functools.partial(max_pool, 2),
+    aten.max_pool3d_with_indices.default: functools.partial(max_pool, 3),
+    aten.round.decimals: round_decimals,
+    **{
+        op: functools.partial(_of_bytes, op)
+        for packet in (aten.any, aten.all)
+        for op in (packet.default, packet.dim, packet.dims)
+    },
 }
 """Rules for some calls of an op; the others are decomposed by Inductor's own rule."""
 
@@ -76,8 +92,12 @@ OURS: dict[Any, Callable[..., Any]] = {
     aten.mm.default: mm,
     aten.bmm.default: mm,
     aten.addmm.default: addmm,
-    aten.baddbmm.default: baddbmm,
+    aten.baddbmm.default: addmm,
+    aten.addbmm.default: addbmm,
+    aten._trilinear.default: trilinear,
     aten.convolution.default: convolution,
+    aten.div.Tensor_mode: floor_divide,
+    aten.div.Scalar_mode: floor_divide,
     aten.topk.default: ranking.topk,
     aten.sort.default: ranking.sort,
     aten.sort.stable: ranking.sort_stable,
@@ -92,11 +112,14 @@ OURS: dict[Any, Callable[..., Any]] = {
     aten.cummin.default: cummin,
     aten.cumprod.default: cumprod,
     aten.logcumsumexp.default: logcumsumexp,
-    aten.scatter_add.default: scatter_add,
-    aten.scatter_reduce.two: scatter_reduce,
-    aten.index_add.default: index_add,
-    aten.index_reduce.default: index_reduce,
-    aten.index_put.default: index_put,
+    aten.scatter_add.default: scattering.scatter_add,
+    aten.scatter_reduce.two: scattering.scatter_reduce,
+    aten.scatter.reduce: scattering.scatter,
+    aten.scatter.value_reduce: scattering.scatter,
+    aten.index_add.default: scattering.index_add,
+    aten.index_reduce.default: scattering.index_reduce,
+    aten.index_put.default: scattering.index_put,
+    aten.masked_scatter.default: scattering.masked_scatter,
     aten._embedding_bag.default: embedding_bag,
     aten._embedding_bag_forward_only.default: embedding_bag,
     aten._cdist_forward.default: cdist,
@@ -116,5 +139,6 @@ OURS: dict[Any, Callable[..., Any]] = {
     aten.upsample_nearest1d.default: interpolation.nearest,
     aten.upsample_nearest2d.default: interpolation.nearest,
     aten.upsample_nearest3d.default: interpolation.nearest,
+    **special.RULES,
 }
 """Rules in place of others; what a rule does not take goes to Inductor's lowering as it is."""

@@ -26,6 +26,13 @@ _FINEST = 1 << 20
 
 Taps = list[tuple[torch.Tensor, torch.Tensor]]
 
+NEAREST: dict[int, Any] = {
+    1: torch.ops.aten.upsample_nearest1d,
+    2: torch.ops.aten.upsample_nearest2d,
+    3: torch.ops.aten.upsample_nearest3d,
+}
+"""By the number of dims."""
+
 
 def linear(data: torch.Tensor, size: Sequence[int], align_corners: bool, *scales: float | None) -> Any:
     """`aten.upsample_linear1d`, `bilinear2d`, `trilinear3d`: `[batch, channels, *extents]` to `*size`."""
@@ -53,6 +60,9 @@ def cubic_smoothed(
 
 def nearest(data: torch.Tensor, size: Sequence[int], *scales: float | None) -> Any:
     """`aten.upsample_nearest1d` and so on, by whole factors: every element several times over."""
+    if data.dtype == torch.uint8:
+        # Inductor gives its result in float32, which holds every byte.
+        return NEAREST[len(size)](data.to(torch.float32), size, *scales).to(torch.uint8)
     factors = []
     for extent, out, factor in zip(data.shape[2:], size, _given(scales, size), strict=True):
         times = out // extent if extent else 0

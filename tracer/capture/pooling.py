@@ -13,11 +13,14 @@ from tracer.capture.windows import padded, positions, spread, windows
 
 aten = torch.ops.aten
 
+_MAX_POOL: dict[int, Any] = {2: aten.max_pool2d_with_indices, 3: aten.max_pool3d_with_indices}
+
 MAX_TAPS = 25
 """Largest window of which Inductor writes every element; a larger one is a reduction."""
 
 
-def max_pool2d(
+def max_pool(
+    rank: int,
     data: torch.Tensor,
     kernel: Sequence[int],
     stride: Sequence[int] = (),
@@ -25,19 +28,28 @@ def max_pool2d(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> Any:
-    """`aten.max_pool2d_with_indices` of a padded large window: values, and where they are in `h * w`."""
-    kernel, padding, dilation = (spread(sides, 2) for sides in (kernel, padding, dilation))
-    if math.prod(kernel) <= MAX_TAPS or not any(padding) or not data.is_floating_point():
+    """`aten.max_pool2d_with_indices` and `3d` of a padded large window over the last `rank` dims: values, and
+    where they are in the product of those dims."""
+    kernel, padding, dilation = (spread(sides, rank) for sides in (kernel, padding, dilation))
+    stride = spread(stride, rank) if stride else kernel
+    widths = _widths(data.shape[-rank:], kernel, stride, padding, dilation, ceil_mode)
+    if math.prod(kernel) <= MAX_TAPS or all(width == (0, 0) for width in widths):
         return NotImplemented
-    stride = spread(stride, 2) if stride else kernel
-    widths = _widths(data.shape[-2:], kernel, stride, padding, dilation, ceil_mode)
-    whole = padded(data, widths, float("-inf"))
+    whole = padded(data, widths, _least(data.dtype))
     # A view with strides is one of memory: the copy is not computed again in every window.
     whole = whole.as_strided(whole.shape, whole.stride())
-    found, places = aten.max_pool2d_with_indices(whole, kernel, stride, [0, 0], dilation)
-    (top, _), (left, _) = widths
-    wide = whole.shape[-1]
-    return found, (places // wide - top) * data.shape[-1] + places % wide - left
+    found, places = _MAX_POOL[rank](whole, kernel, stride, [0] * rank, dilation)
+    # Digits of the place in the padded data, the last dim's first, are those in the data after the padding.
+    digits, step = [], 1
+    for axis in range(-1, -rank - 1, -1):
+        digit = places if axis == -rank else places % whole.shape[axis]
+        digits.append((digit - widths[axis][0]) * step)
+        places, step = places // whole.shape[axis], step * data.shape[axis]
+    return found, sum(digits[1:], start=digits[0])
+
+
+def _least(dtype: torch.dtype) -> float:
+    return float("-inf") if dtype.is_floating_point else torch.iinfo(dtype).min
 
 
 def avg_pool(

@@ -62,6 +62,15 @@ def scatter_add(target: torch.Tensor, dim: int, index: torch.Tensor, source: tor
     return scatter_reduce(target, dim, index, source, "sum")
 
 
+def scatter(
+    target: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor | float, *, reduce: str
+) -> Any:
+    """`aten.scatter.reduce` and `aten.scatter.value_reduce`, the older spelling of `aten.scatter_reduce`."""
+    if not isinstance(source, torch.Tensor):
+        source = torch.full(index.shape, source, dtype=target.dtype, device=target.device)
+    return scatter_reduce(target, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
+
+
 def index_add(
     target: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1
 ) -> Any:
@@ -124,6 +133,28 @@ def index_put(
         target.flatten(first, first + count - 1), first, linear.reshape(-1), rows, "sum", include_self=True
     )
     return found if found is NotImplemented else found.reshape(target.shape)
+
+
+def masked_scatter(target: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> Any:
+    """`aten.masked_scatter`: where `mask` holds, the next element of `source`, in memory's order.
+
+    Where the mask is one number for whole rows, as its strides say, whole rows are taken. What is looked up
+    is how often the mask holds before a place, which is what its running sum is one place before: no kernel
+    then looks up what it has only begun to count.
+    """
+    target, mask = torch.broadcast_tensors(target, mask)
+    alike = 0
+    while alike < mask.dim() and (mask.stride(-1 - alike) == 0 or mask.shape[-1 - alike] == 1):
+        alike += 1
+    lead, tail = mask.shape[: mask.dim() - alike], mask.shape[mask.dim() - alike :]
+    width = math.prod(tail)
+    if target.numel() == 0 or source.numel() < width:
+        return target.clone()
+    count = source.numel() // width
+    held = mask.as_strided(lead, mask.stride()[: len(lead)]).reshape(-1).to(torch.int64)
+    before = torch.ops.aten.constant_pad_nd(held.cumsum(0)[:-1], [1, 0])
+    rows = source.reshape(-1)[: count * width].reshape(count, width)[before.clamp(max=count - 1)]
+    return torch.where(mask, rows.reshape(*lead, *tail), target)
 
 
 def _masked(

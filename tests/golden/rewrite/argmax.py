@@ -12,6 +12,11 @@ import triton.language as tl
 #   R0_BLOCK: constexpr = 1024
 #   CORES: constexpr = 4
 @triton.jit
+def maximum(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
 def triton_per_fused_argmax_0(
     in_ptr0, out_ptr0,
     x0_size, r0_size,
@@ -26,8 +31,16 @@ def triton_per_fused_argmax_0(
         out_ptr0, shape=[x0_size, 1], strides=[out0_stride_x0, 1], block_shape=[1, 2]
     )
     for x0 in tl.range(tl.program_id(0), x0_size, CORES):
-        r0_mask = tl.arange(0, R0_BLOCK) < r0_size
+        r0_index = tl.arange(0, R0_BLOCK)
+        r0_mask = r0_index < r0_size
         tmp0 = in0.load([x0, 0]).to(tl.float32)
-        tmp2_idx = tl.sum(tl.argmax(tl.where(r0_mask[None, :], tmp0, float("-inf")), axis=1)).to(tl.int64)
+        tmp_2 = r0_index
+        tmp_1 = tmp_2.to(tl.int64)
+        tmp2_val = tl.reduce(tl.where(r0_mask[None, :], tmp0, float("-inf")), None, maximum)
+        tmp_3 = tmp0 == tmp2_val
+        tmp_4 = tmp0 != tmp0
+        tmp_5 = tmp_3 | tmp_4
+        tmp_6 = tl.where(tmp_5, tmp_1[None, :], 9223372036854775807)
+        tmp2_idx = tl.min(tl.where(r0_mask[None, :], tmp_6, 9223372036854775807))
         # A block is at least 16 bytes: lanes past the one element are clipped.
         out0.store([x0, 0], tl.broadcast_to(tmp2_idx, [1, 2]))

@@ -36,7 +36,7 @@ from tracer.rewrite.ir import (
     Statement,
 )
 from tracer.rewrite.parse.state import IN_RANGE, Accumulator, State, dotted
-from tracer.rewrite.types import promote, triton_dtype
+from tracer.rewrite.types import BYTES, promote, triton_dtype
 
 
 class Expressions:
@@ -139,6 +139,8 @@ class Expressions:
         """Meaning of a call."""
         function = dotted(node.func)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            if any(keyword.arg == "bitcast" for keyword in node.keywords):
+                raise self.unsupported("a value's bits as another dtype")
             return self.cast(node.func.value, node.args[0], name)
         if function in ("tl.broadcast_to", "tl.reshape", "tl.trans", "tl.expand_dims", "tl.view",
                         "triton_helpers.promote_to_tensor"):  # fmt: skip
@@ -198,10 +200,17 @@ class Expressions:
     def load(self, node: ast.Call, name: str | None) -> object:
         """A load, as a value."""
         param, index = self.address(node.args[0])
-        mask = self.mask(node.args[1]) if len(node.args) > 1 else None
         other = next((self.eval(k.value) for k in node.keywords if k.arg == "other"), None)
         dtype = self.state.params[param]
-        fill = Const(other, dtype) if mask and isinstance(other, bool | int | float) else None
+        # Inductor writes 0.0 for integers too, and a float among integers would make floats of them all.
+        fill = cast_constant(Const(other, dtype), dtype) if isinstance(other, bool | int | float) else None
+        mask = self.mask(node.args[1]) if len(node.args) > 1 else None
+        if isinstance(mask, Const):
+            if not mask.value:
+                return fill or Const(0, dtype)
+            mask = None
+        if mask is None:
+            fill = None
         return self.emit(Load(self.name(name), param, index, dtype, mask, fill, self.state.line))
 
     def full(self, node: ast.Call, function: str) -> object:
@@ -241,6 +250,8 @@ class Expressions:
         """An elementwise op as a new value, or the literal it folds to."""
         values = [self.settle(value) for value in values]
         args = tuple(self.operand(value) for value in values)
+        if op in ("shl", "shr") and not self.is_inside(args[1], 8 * BYTES[self.dtype(args[0])]):
+            return self.shift(op, args, name)
         if (folded := fold(op, args)) is not None:
             return folded
         rule = OPS[op].dtype
@@ -256,6 +267,30 @@ class Expressions:
         if op == "div" and not dtype.startswith(("float", "bfloat")):
             dtype = "float32"
         return self.emit(Compute(self.name(name), op, args, dtype, self.state.line))
+
+    @staticmethod
+    def is_inside(operand: Operand, end: int) -> bool:
+        """Whether an operand is a literal from 0 up to `end`."""
+        return isinstance(operand, Const) and 0 <= operand.value < end
+
+    def shift(self, op: str, args: tuple[Operand, ...], name: str | None) -> str | Const:
+        """A shift by any count, as PyTorch has it: a count outside of the width shifts everything out.
+
+        Triton and KTIR leave such a count undefined.
+        """
+        value, count = args
+        dtype, counts = self.dtype(value), self.dtype(count)
+        last = 8 * BYTES[dtype] - 1
+        outside = self.compute("gt", [count, Const(last, counts)], None)
+        if not counts.startswith("u"):
+            negative = self.compute("lt", [count, Const(0, counts)], None)
+            outside = self.compute("or", [outside, negative], None)
+        inside = self.compute("where", [outside, Const(last, counts), count], None)
+        # A sign is what is left of a number when all else has gone out to the right.
+        filled = op == "shr" and not dtype.startswith("u")
+        target = self.name(name if filled else None)
+        shifted = self.emit(Compute(target, op, (value, self.operand(inside)), dtype, self.state.line))
+        return shifted if filled else self.compute("where", [outside, Const(0, dtype), shifted], name)
 
     def settle(self, value: object, name: str | None = None) -> object:
         """A dot's accumulator read outside its loop is the dot."""
@@ -302,12 +337,14 @@ class Expressions:
             return sympy.sympify(value)
         raise self.unsupported(f"the index `{ast.unparse(node)}`")
 
-    def mask(self, node: ast.expr) -> str | None:
-        """Name of the condition under which a load reads, None where it always does."""
+    def mask(self, node: ast.expr) -> str | Const | None:
+        """Name of the condition under which a load reads, or the literal it folds to; None: it always
+        does."""
         value = self.eval(node)
         if value is None or value is IN_RANGE:
             return None
-        return str(self.operand(value))
+        found = self.operand(value)
+        return found if isinstance(found, Const) else str(found)
 
     def operand(self, value: object) -> Operand:
         """A meaning as an operand of a statement."""

@@ -118,31 +118,25 @@ class _Statements(Expressions):
     def search(self, targets: list[str], kinds: tuple[str, str], searched: ast.expr, place: object) -> None:
         """The extreme of a value, and where it is: the least of the `place`s that hold it.
 
-        Only where the places number the one reduced range do they come in the order that argmax goes by.
+        Only of integers whose places number the one reduced range is that what `tl.argmax` gives: it goes by
+        their order, and passes a NaN over.
         """
         line = self.state.line
         value = self.operand(self.eval(searched))
+        floating = is_float(self.dtype(value))
         extreme = Reduce(targets[0], kinds[0], (value,), self.dtype(value), line)
-        if self.counts_the_reduced_range(place):
+        if not floating and self.counts_the_reduced_range(place):
             self.emit(extreme)
             self.emit(Reduce(targets[1], kinds[1], (value,), "int64", line))
             return
         where = self.emit(Compute(self.name(None), "cast", (self.operand(place),), "int64", line))
-        nowhere = Const(2**63 - 1, "int64")
-
-        def least(target: str, held: Compute) -> str:
-            held_at = Compute(self.name(None), "where", (self.emit(held), where, nowhere), "int64", line)
-            return self.emit(Reduce(target, "min", (self.emit(held_at),), "int64", line))
-
-        equal = Compute(self.name(None), "eq", (value, self.emit(extreme)), "int1", line)
-        if not is_float(self.dtype(value)):
-            least(targets[1], equal)
-            return
-        # NaN, which equals nothing, is the extreme where there is one.
-        nan = least(self.name(None), Compute(self.name(None), "isnan", (value,), "int1", line))
-        number = least(self.name(None), equal)
-        none = self.emit(Compute(self.name(None), "eq", (nan, nowhere), "int1", line))
-        self.emit(Compute(targets[1], "where", (none, number, nan), "int64", line))
+        held = self.emit(Compute(self.name(None), "eq", (value, self.emit(extreme)), "int1", line))
+        if floating:
+            # NaN, which equals nothing, is the extreme where there is one.
+            nan = self.emit(Compute(self.name(None), "isnan", (value,), "int1", line))
+            held = self.emit(Compute(self.name(None), "or", (held, nan), "int1", line))
+        least = Compute(self.name(None), "where", (held, where, Const(2**63 - 1, "int64")), "int64", line)
+        self.emit(Reduce(targets[1], "min", (self.emit(least),), "int64", line))
 
     def counts_the_reduced_range(self, place: object) -> bool:
         """Whether a value is, through casts, the index of the only reduced range."""
