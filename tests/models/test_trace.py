@@ -255,10 +255,13 @@ def test_an_error_is_quoted_on_one_line(text: str, line: str) -> None:
     assert one_line(ValueError(text)) == line
 
 
-def test_distributions_check_nothing_while_a_model_is_traced(traces: dict[str, Trace]) -> None:
-    assert traces
-    with pytest.raises(ValueError, match="constraint"):
-        torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+@pytest.mark.parametrize("checked", [True, False])
+def test_checks_of_distributions_are_as_before_once_a_model_is_traced(
+    llama: ModelConfig, checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", checked)
+    trace(llama, layers=1)
+    assert torch.distributions.Distribution._validate_args is checked
 
 
 @pytest.mark.parametrize("option", ["seq_len", "batch", "max_cache_len"])
