@@ -71,7 +71,8 @@ def test_rows_with_gaps_end_at_the_last_element(shift: Text) -> None:
     ]
     with pytest.raises(KtirError) as error:
         Module.parse(shift(10, start=6)).function().run([columns, torch.zeros(4)])
-    assert codes(error.value) == ["KT203"]
+    # The column's own layout explains why its elements are not where the view looks for them.
+    assert codes(error.value) == ["KT203", "KT226"]
 
 
 @pytest.mark.parametrize("cores", [1, 32])

@@ -59,7 +59,7 @@ def said(text: str, index: list[list[int]], elements: int = 24) -> list[Diagnost
     args = [
         torch.tensor(index, dtype=torch.int32),
         torch.arange(24.0).reshape(12, 2),
-        torch.zeros(elements // 2, 2),
+        torch.zeros(elements),
     ]
     try:
         return list(Module.parse(text).function().run(args, check=False).diagnostics)

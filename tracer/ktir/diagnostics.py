@@ -59,6 +59,7 @@ CODES: dict[str, str] = {
     "KT223": "two iterations write one element",
     "KT224": "dependencies between cores do not fit",
     "KT225": "extents differ at run time",
+    "KT226": "argument laid out unlike its views",
     "KT301": "element written more than once",
     "KT302": "element never written",
     "KT303": "element never read",

@@ -30,6 +30,7 @@ from tracer.ktir.simulator.checks import Probe, after_run
 from tracer.ktir.simulator.compile import compile_function
 from tracer.ktir.simulator.compiler import Program
 from tracer.ktir.simulator.lanes_run import LaneProgram, plan, run_lanes
+from tracer.ktir.simulator.layouts import layout_findings
 from tracer.ktir.simulator.liveness import peak
 from tracer.ktir.simulator.memory import Pointer
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
@@ -280,9 +281,12 @@ class Function:
             try:
                 returned = run_cores(session, values)
             except KtirError as error:
-                raise KtirError(with_source(d, self.module.lines) for d in error.diagnostics) from None
+                outside = sanitize and any(d.code == "KT203" for d in error.diagnostics)
+                told = [*error.diagnostics, *(self._layouts(args) if outside else ())]
+                raise KtirError(with_source(d, self.module.lines) for d in told) from None
         found = session.diagnostics()
         if sanitize:
+            found += self._layouts(args)
 
             def again(probe: Probe) -> tuple[Session, list[Any]]:
                 program = compile_function(self.module.module, self.op, probe=probe)
@@ -384,6 +388,16 @@ class Function:
             buffers.append(first)
             passed.append(Pointer(first.buffer))
         return session, buffers, passed
+
+    def _layouts(self, args: Sequence[Any]) -> list[Diagnostic]:
+        """Warnings KT226 of arguments whose shape or strides no view of them has."""
+        tensors, numbers = {}, {}
+        for i, value in enumerate(arguments_of(args)):
+            if isinstance(value, Tensor):
+                tensors[i] = self.argument_names[i], value
+            else:
+                numbers[i] = value
+        return layout_findings(self.op, tensors, numbers)
 
     def _twins(self, values: Sequence[Any]) -> dict[int, list[int]]:
         """Positions of arguments that are one memory, one of them stored, by each of them.
