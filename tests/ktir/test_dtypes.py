@@ -232,6 +232,7 @@ NEAR: dict[str, tuple[Reference, Reference]] = {
     "math.log2": (lambda x: mpmath.log(x, 2), np.log2),
     "math.cbrt": (lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), np.cbrt),
     "math.erf": (mpmath.erf, lambda x: np.float64(math.erf(x))),
+    "math.erfc": (mpmath.erfc, lambda x: np.float64(math.erfc(x))),
     "math.rsqrt": (lambda x: 1 / mpmath.sqrt(x), lambda x: 1 / np.sqrt(x)),
 }  # fmt: skip
 
@@ -333,7 +334,7 @@ def test_every_half(tiles_bench: Bench, kind: str) -> None:
     form = FLOATS[kind]
     x = torch.arange(-(2**15), 2**15).to(torch.int16).view(form.dtype).double()
     columns = [x[torch.isfinite(x)].tolist()]
-    names = [n for n in NEAR if n != "math.erf"]
+    names = [n for n in NEAR if n not in ("math.erf", "math.erfc")]
     outs = tiles_bench.run(
         [kind], columns, [Case(f"{n} {{0}} : {{T0}}", (kind,), ([],), bitwise) for n in [*names, "math.sqrt"]]
     )

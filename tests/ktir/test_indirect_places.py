@@ -127,12 +127,20 @@ def test_an_index_tensor_that_is_left(rows: Text) -> None:
 def test_an_index_that_leaves_the_view(rows: Text) -> None:
     (found,) = said(rows(), [ONE_EACH[0], [1, 12, 9], *ONE_EACH[2:]])
     assert (found.code, found.coordinates) == ("KT201", (12, 0))
-    assert found.message.startswith("axis 0: coordinate 12 is not in [0, 12)")
+    assert found.message.startswith("axis 0: coordinate 12 is not in [0, 12), where %i[1, 1] = 12; ")
 
 
 def test_an_index_that_leaves_the_buffer(rows: Text) -> None:
     (found,) = said(rows(), [ONE_EACH[0], [1, 9, 11], *ONE_EACH[2:]], elements=20)
     assert (found.code, found.core, found.coordinates) == ("KT203", 1, (11, 0))
+    assert found.message.startswith("outside out, which has 20 elements, where %i[1, 2] = 11; ")
+
+
+def test_a_coordinate_that_no_index_tensor_holds(rows: Text) -> None:
+    """Only the index tensor of the axis that is left is named."""
+    (found,) = said(rows(subscripts="ind(%i[%core, %p]), (%q + 1)"), ONE_EACH)
+    assert (found.code, found.coordinates) == ("KT201", (ONE_EACH[0][0], 2))
+    assert found.message.startswith("axis 1: coordinate 2 is not in [0, 2); ")
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,30 @@ def test_a_layout_in_other_words(
     assert said(reader(shape, strides), argument) == []
 
 
+@pytest.mark.parametrize(
+    ("shape", "strides", "elements", "told"),
+    [
+        ("4x8", "0, 1", 32, True),
+        ("4x8", "8, 0", 32, True),
+        ("4x8", "7, 1", 32, True),
+        ("4x8", "8, 1", 32, False),
+        ("4x8", "1, 4", 32, False),
+        # One row for all, and windows that slide: the memory is as long as they reach.
+        ("4x8", "0, 1", 8, False),
+        ("4x8", "1, 1", 11, False),
+        ("4x8", "7, 1", 64, False),
+    ],
+)
+def test_a_view_that_folds_all_of_an_argument(
+    reader: Text, shape: str, strides: str, elements: int, told: bool
+) -> None:
+    found = said(reader(shape, strides), numbers(elements))
+    want = (
+        f"argument in is 32, and this view is 4x8, as many elements; but strides [{strides}] take some twice"
+    )
+    assert [message[: len(want)] for message in found] == ([want] if told else [])
+
+
 def test_a_part_of_an_argument_is_meant(reader: Text) -> None:
     before = "%c16 = arith.constant 16 : index\n%later = arith.addi %in, %c16 : index"
     text = reader("2x8", before=before, pointer="later")

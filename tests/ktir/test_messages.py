@@ -148,7 +148,7 @@ WRONG = [
     ("access_tile_set", "acces_tile_set", "KT101", 0, "it needs access_tile_set; did you mean it by acces_tile_set?"),
     ("construct_memory_view %y_ptr", "construct_memory_view %w_ptr", "KT122", 0, "nothing uses argument %y_ptr, but %w_ptr has several views"),
     ("[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<global>", "[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<ct_local>", "KT302", 0, "linear stores nothing to global memory: this view is of a scratchpad"),
-    ("arith.constant 16 : index", "arith.constant 8 : index", "KT302", 20, "(check the grid, %n of line 13 and the tile in line 24, unless another function writes them)"),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT302", 20, "(check the grid, %n of line 13, %c16 = 8 of line 5 and the tile in line 24, unless another function writes them)"),
     ("access_tile_set", "tile_set", "KT101", 0, "it needs access_tile_set; did you mean it by tile_set?"),
     ("affine_map", "affine_mp", "KT101", 0, "there is no attribute affine_mp; did you mean affine_map?"),
     ("coordinate_set = affine_set", "coordinate_set = affine_st", "KT101", 0, "there is no attribute affine_st; did you mean affine_set?"),
@@ -159,7 +159,9 @@ WRONG = [
     ("{access_tile_order", "{base_map = 1 : index, access_tile_order", "KT101", 0, "base_map must be an affine_map"),
     ("ktdp.store %sum", "ktdp.store %next", "KT103", 0, "%next is not defined here; that of line 21 is in another block"),
     ("%y[%c0, %n]", "%y[%c0, %k]", "KT103", 0, "%k is not defined here; that of line 14 is in another block"),
-    ("arith.constant 16 : index", "arith.constant 8 : index", "KT301", 20, "(check the grid, %n of line 13 and the tile in line 24)"),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT301", 20, "(check the grid, %n of line 13, %c16 = 8 of line 5 and the tile in line 24)"),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT205", 20, "its tile begins at [%c0, %n] in line 24 (%c0 = 0 of line 4, %n of line 13, %c16 = 8 of line 5)"),
+    ("arith.constant 16 : index", "arith.constant 32 : index", "KT201", 13, "(%n of line 13, scf.for in line 14, %c16 = 32 of line 5, %c0 = 0 of line 4, "),
 ]  # fmt: skip
 
 
@@ -177,6 +179,38 @@ def test_a_wrong_line(old: str, new: str, code: str | None, below: int, message:
     assert named[0].source == text.splitlines()[named[0].line - 1], shown
     assert named[0].column <= len(named[0].source) + 1
     assert named[0].filename == "linear.ktir"
+
+
+def test_what_lies_behind_a_load_is_not_told() -> None:
+    """The tile begins at an element that is loaded, and at a sum of more numbers than a message names."""
+    names = [f"%s{i}" for i in range(12)]
+    chain = [f"{n} = arith.addi {b}, %one : index" for n, b in zip(names[1:], names[:-1], strict=True)]
+    text = """module { func.func @f(%p: index, %q: index) attributes {grid = [1]} {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %v = ktdp.construct_memory_view %p, sizes: [4], strides: [1] {coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>, memory_space = #ktdp.memory_space<global>} : memref<4xindex>
+    %u = ktdp.construct_memory_view %q, sizes: [4], strides: [1] {coordinate_set = affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>, memory_space = #ktdp.memory_space<global>} : memref<4xf32>
+    %t = ktdp.construct_access_tile %v[%c0] {access_tile_order = affine_map<(d0) -> (d0)>, access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 >= 0)>} : memref<4xindex> -> !ktdp.access_tile<1xindex>
+    %x = ktdp.load %t : !ktdp.access_tile<1xindex> -> tensor<1xindex>
+    %s0 = tensor.extract %x[%c0] : tensor<1xindex>
+    CHAIN
+    %w = ktdp.construct_access_tile %u[LAST] {access_tile_order = affine_map<(d0) -> (d0)>, access_tile_set = affine_set<(d0) : (d0 >= 0, -d0 >= 0)>} : memref<4xf32> -> !ktdp.access_tile<1xindex>
+    %y = ktdp.load %w : !ktdp.access_tile<1xindex> -> tensor<1xf32>
+    ktdp.store %y, %w : tensor<1xf32>, !ktdp.access_tile<1xindex>
+    return
+    } }"""
+
+    def behind(steps: int) -> str:
+        run = text.replace("CHAIN", "\n".join(chain[:steps])).replace("LAST", names[steps])
+        with pytest.raises(KtirError) as error:
+            Module.parse(run).function().run([torch.full((4,), 7), torch.zeros(4)])
+        (found,) = error.value.diagnostics
+        assert (found.code, found.coordinates) == ("KT201", (7 + steps,))
+        return found.message.rpartition(" (")[2]
+
+    assert behind(1) == "%s1 of line 9, %s0 of line 8, %one = 1 of line 3, %x of line 7, %c0 = 0 of line 2)"
+    assert behind(11).count(" of line ") == 8
+    assert behind(11).startswith("%s11 of line 19, %s10 of line 18, %one = 1 of line 3, %s9 of line 17, ")
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,34 @@ def test_a_malformed_address_is_refused(kernel: Path, spec: str):
         simulate(kernel, memory=[spec])
 
 
+@pytest.mark.parametrize(
+    ("specs", "detail"),
+    [
+        (["1024=f16[128]", "01024=f16[64]"], "element address 1024 is given more than once"),
+        (["0:64=f16[4]", "00:064=f16[4]"], "element address 64 is given more than once"),
+        (
+            ["1088=f16[64]"],
+            r"1088: the view at 1024 \(line \d+\) reaches over it; give elements from 1024 on",
+        ),
+        (["1024=f16[128,]"], r"\[128,\] is no shape; write f16\[12,64\]"),
+        (["1024=f16[x]"], r"\[x\] is no shape"),
+        (["1024=f16[99999999999999]"], "1024: 99999999999999 elements are more than the memory"),
+        (["1024=f16[999999999999999999999]"], "999999999999999999999 elements are more than the memory"),
+    ],
+)
+def test_an_address_that_does_not_fit(kernel: Path, specs: list[str], detail: str):
+    kernel.write_text(LITERAL)
+    with pytest.raises(BadArgument, match=detail):
+        simulate(kernel, memory=specs)
+    assert simulate(kernel, memory=["01024=f16[2x 64]", "2048=f16[128]"]).diagnostics == ()
+
+
+def test_a_seed_of_more_than_64_bits(kernel: Path):
+    assert simulate(kernel, seed=2**64 - 1).diagnostics == ()
+    with pytest.raises(BadArgument, match="--seed: 18446744073709551616 does not fit 64 bits"):
+        simulate(kernel, seed=2**64)
+
+
 def test_an_offset_before_the_view_counts_for_the_extent(kernel: Path):
     moved = KERNEL.replace(
         "    %vx = ktdp.construct_memory_view %x,",

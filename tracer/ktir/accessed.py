@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType
+from collections import deque
+from collections.abc import Iterable
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.affine import format_expr
 from tracer.ktir.diagnostics import location
 from tracer.ktir.dialect.ktdp import ConstructAccessTileOp, ConstructIndirectAccessTileOp, LoadOp, StoreOp
+from tracer.ktir.slices import sources
+
+MOST = 8
+"""Values that a message names at most as those behind a number."""
+
+PLACED = ("KT201", "KT202", "KT203", "KT204", "KT205", "KT206", "KT220")
+"""Codes of findings about an element: where the tile lies decides which element that is."""
 
 
 def accessed_view(op: Operation | None) -> str:
@@ -19,12 +30,41 @@ def accessed_view(op: Operation | None) -> str:
     if isinstance(built, ConstructAccessTileOp):
         names = [value_name(value) for value in built.indices]
         subscripts = ", ".join(format_expr(e, lambda d: names[d]) for e in built.base_map.data.results)
-        return f"; {_view(built.base)}, its tile begins at [{subscripts}]{_line(built)}"
+        text = f"; {_view(built.base)}, its tile begins at [{subscripts}]{_line(built)}"
+        behind = ", ".join(origins(built.indices))
+        return text + (f" ({behind})" if behind else "")
     if isinstance(built, ConstructIndirectAccessTileOp):
         through = " and ".join(dict.fromkeys(_view(value) for value in built.index_views))
         indexed = f", indexed through {through}" if through else ""
         return f"; {_view(built.base)}{indexed}, in the tile{_line(built) or ' here'}"
     return ""
+
+
+def origins(values: Iterable[SSAValue]) -> list[str]:
+    """What numbers are computed from, nearest first, at most `MOST`: `%n of line 12`, `%c64 = 32 of line 7`,
+    `scf.for in line 9`. Nothing behind a load is told.
+    """
+    found: dict[str, None] = {}
+    todo = deque(values)
+    passed: set[SSAValue] = set()
+    while todo:
+        value = todo.popleft()
+        if value in passed:
+            continue
+        passed.add(value)
+        owner = value.owner
+        op = owner if isinstance(owner, Operation) else owner.parent_op()
+        line = location(op)[1]
+        if line and op is not None and op is not owner and op.name.startswith("scf."):
+            found[f"{op.name} in line {line}"] = None
+        elif line and op is owner and value.name_hint:
+            held = op.value if isinstance(op, arith.ConstantOp) else None
+            number = f" = {held.value.data}" if isinstance(held, IntegerAttr) else ""
+            if number or op.operands:
+                found[f"{value_name(value)}{number} of line {line}"] = None
+        if not isinstance(owner, LoadOp):
+            todo += sources(value)
+    return list(found)[:MOST]
 
 
 def _view(value: SSAValue) -> str:

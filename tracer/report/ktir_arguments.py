@@ -66,7 +66,9 @@ def arguments(function: Function, specs: Sequence[str], generator: torch.Generat
     for name, value in zip(names, parameters, strict=True):
         if name not in values and value not in spans:
             raise BadArgument(argument=name, detail="no view says how large it is; give its elements")
-        found.append(values[name] if name in values else _random((spans[value],), dtypes[value], generator))
+        found.append(
+            values[name] if name in values else _random(name, (spans[value],), dtypes[value], generator)
+        )
     return found
 
 
@@ -135,26 +137,35 @@ def placed_memory(
     local: dict[int, dict[int, torch.Tensor]] = {}
     for spec, (place, text) in zip(specs, _once(specs), strict=True):
         value = _value(place, text, generator)
-        match = re.fullmatch(r"(?:(\d+):)?(\d+)", place)
+        match = re.fullmatch(r"(?:([0-9]+):)?([0-9]+)", place)
         if match is None or not isinstance(value, torch.Tensor):
             raise BadArgument(argument=spec, detail="write ADDRESS=f16[12,64] or CORE:ADDRESS=f16[12,64]")
         chosen = placed if match[1] is None else local.setdefault(int(match[1]), {})
-        chosen[int(match[2])] = value.contiguous()
+        if (address := int(match[2])) in chosen:
+            raise BadArgument(argument=spec, detail=f"element address {address} is given more than once")
+        chosen[address] = value.contiguous()
     # Views that overlap lie in one buffer: which address is meant is for the text to say.
     dtypes = _pointers(function)
     reach: dict[tuple[torch.dtype, int], int] = {}
+    lines: dict[tuple[torch.dtype, int], int] = {}
     for pointer, span in _views(function.op).items():
         owner = pointer.owner
         if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
             key = dtypes[pointer], owner.value.value.data
             reach[key] = max(reach.get(key, 0), key[1] + span)
+            lines.setdefault(key, location(owner)[1])
     merged: dict[tuple[torch.dtype, int], int] = {}
     for (dtype, start), end in sorted(reach.items(), key=lambda item: item[0][1]):
         held = next((key for key, last in merged.items() if key[0] == dtype and start < last), (dtype, start))
         merged[held] = max(end, merged.get(held, 0))
     for (dtype, start), end in merged.items():
         if not any(a <= start < a + t.numel() and t.dtype == dtype for a, t in placed.items()):
-            placed.setdefault(start, _random((end - start,), dtype, generator))
+            within = [a for a, t in placed.items() if start < a < end and t.dtype == dtype]
+            if within:
+                detail = f"the view at {start} (line {lines[dtype, start]}) reaches over it"
+                advice = f"give elements from {start} on instead, or correct the address"
+                raise BadArgument(argument=str(min(within)), detail=f"{detail}; {advice}")
+            placed.setdefault(start, _random(str(start), (end - start,), dtype, generator))
     return placed, local
 
 
@@ -175,11 +186,14 @@ def _once(specs: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _value(name: str, text: str, generator: torch.Generator) -> Any:
-    if shaped := re.fullmatch(r"(\w+)\[([\d,x ]*)\]", text):
+    if shaped := re.fullmatch(r"(\w+)\[(.*)\]", text):
         if shaped[1] not in DTYPES:
             raise BadArgument(argument=name, detail=f"no dtype {shaped[1]}; choose from {', '.join(DTYPES)}")
-        shape = tuple(int(extent) for extent in re.findall(r"\d+", shaped[2]))
-        return _random(shape, DTYPES[shaped[1]], generator)
+        if not re.fullmatch(r" *([0-9]+( *[,x] *[0-9]+)* *)?", shaped[2]):
+            detail = f"[{shaped[2]}] is no shape; write {shaped[1]}[12,64]"
+            raise BadArgument(argument=name, detail=detail)
+        shape = tuple(int(extent) for extent in re.findall("[0-9]+", shaped[2]))
+        return _random(name, shape, DTYPES[shaped[1]], generator)
     try:
         return int(text)
     except ValueError:
@@ -211,10 +225,17 @@ def _load(name: str, path: str) -> Any:
         raise BadArgument(argument=name, detail=detail) from error
 
 
-def _random(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    if dtype.is_floating_point:
-        return torch.randn(shape, generator=generator, dtype=torch.float32).to(dtype)
-    return torch.zeros(shape, dtype=dtype)
+def _random(
+    name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
+) -> torch.Tensor:
+    """Random elements, zeros of an integer type. Raises BadArgument for more than this machine holds."""
+    try:
+        if dtype.is_floating_point:
+            return torch.randn(shape, generator=generator, dtype=torch.float32).to(dtype)
+        return torch.zeros(shape, dtype=dtype)
+    except (RuntimeError, OverflowError, TypeError, MemoryError) as error:
+        detail = f"{'x'.join(map(str, shape))} elements are more than the memory of this machine"
+        raise BadArgument(argument=name, detail=detail) from error
 
 
 def _views(function: func.FuncOp) -> dict[SSAValue, int]:

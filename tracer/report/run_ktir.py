@@ -125,6 +125,8 @@ def simulate(
         chosen = module.function(function)
     except KtirError as error:
         return Simulation("", 0, (), error.diagnostics)
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise BadArgument(argument="--seed", detail=f"{seed} does not fit 64 bits")
     generator = torch.Generator().manual_seed(seed)
     values = arguments(chosen, specs, generator)
     fresh = [_output(chosen, name) for name in uninitialized]

@@ -13,6 +13,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
 
+from tracer.ktir.accessed import origins
 from tracer.ktir.coverage.accesses import AccessMap, Coverage, Missing
 from tracer.ktir.coverage.repeats import Trace, repetition
 from tracer.ktir.coverage.shares import loads_behind
@@ -84,10 +85,8 @@ def _suspects(store: Operation) -> str:
     tile = store.operands[-1].owner
     used = tile.operands[1:] if isinstance(tile, Operation) else ()
     parts = ["the grid", *(f"{loop.name} in line {location(loop)[1]}" for loop in reversed(loops))]
-    for value in dict.fromkeys(used):
-        owner = value.owner
-        if isinstance(owner, Operation) and not isinstance(owner, arith.ConstantOp) and value.name_hint:
-            parts.append(f"%{value.name_hint} of line {location(owner)[1]}")
+    parts += origins(value for value in used if not isinstance(value.owner, arith.ConstantOp))
+    parts = list(dict.fromkeys(parts))
     if isinstance(tile, Operation):
         parts.append(f"the tile in line {location(tile)[1]}")
     return f"check {', '.join(parts[:-1])} and {parts[-1]}"

@@ -25,7 +25,8 @@ Constructors (all importable from here; values are `SSAValue`s, sizes and stride
     arith:  RemfOp(lhs, rhs), IndexCastUIOp(value, type), CmpiOp(lhs, rhs, "slt"), CmpfOp(lhs, rhs, "olt"),
             SelectOp(condition, lhs, rhs), arith_ops.CASTS["arith.extf"](value, type): scalars and tensors
             alike
-    tensor: GenerateOp(type, region), RankOp(tensor)
+    math:   see `value_ops`
+    tensor: GenerateOp(type, region), RankOp(tensor), and those of `value_ops`
     scf:    ForallOp(lower, upper, step, body, outputs=())
 
 Everything else is xDSL's own (`xdsl.dialects.arith`, `linalg`, `math`, `scf`, `tensor`, `func`).
@@ -39,7 +40,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, linalg, math, scf, tensor
 from xdsl.ir import Dialect
 
-from tracer.ktir.dialect import arith_ops
+from tracer.ktir.dialect import arith_ops, value_ops
 from tracer.ktir.dialect.arith_ops import CmpfOp, CmpiOp, IndexCastUIOp, SelectOp
 from tracer.ktir.dialect.attributes import (
     AccessTileType,
@@ -153,13 +154,14 @@ DIALECTS = ("builtin", "func", "arith", "math", "linalg", "tensor", "scf", "ktdp
 def context() -> Context:
     """A fresh xDSL context with every dialect of KTIR, ours and xDSL's."""
     ctx = Context()
-    for dialect in (builtin.Builtin, func.Func, math.Math, Ktdp):
+    for dialect in (builtin.Builtin, func.Func, Ktdp):
         ctx.load_dialect(dialect)
     own_arith = (*ARITH_OPS, *arith_ops.OPS)
     extended: tuple[tuple[Dialect, Any], ...] = (
         (arith.Arith, own_arith),
         (linalg.Linalg, LINALG_OPS),
-        (tensor.Tensor, (*TENSOR_OPS, ParallelInsertSliceOp)),
+        (math.Math, value_ops.MATH_OPS),
+        (tensor.Tensor, (*TENSOR_OPS, *value_ops.TENSOR_OPS, ParallelInsertSliceOp)),
         (scf.Scf, (*SCF_OPS, *REGION_OPS)),
     )
     for dialect, extra in extended:

@@ -33,7 +33,7 @@ TRANSCENDENTAL = {
     f"math.{name}"
     for name in (
         "exp", "exp2", "expm1", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "tanh", "sin", "cos",
-        "tan", "erf",
+        "tan", "erf", "erfc",
         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "cbrt", "powf",
     )
 } | {f"linalg.{name}" for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "powf")}  # fmt: skip
@@ -91,7 +91,7 @@ def cost_of(op: Operation, mode: str = "strict") -> Cost:
         return _reduction(op, public)
     if op.name == "linalg.map":
         return _body(op.regions[0].block, _shape(op.operands[0]), public)
-    if op.name == "tensor.generate":
+    if op.name in ("tensor.generate", "tensor.pad"):
         return _body(op.regions[0].block, _shape(op.results[0]), public)
     if isinstance(op, InterTileReduceOp):
         fold = sum(cost_of(inner, mode).flops for inner in op.body.block.ops)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from xdsl.dialects import scf, tensor
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from tracer.ktir.diagnostics import Diagnostic, at
 from tracer.ktir.dialect.extra_ops import GenerateOp, MapOp, ReduceManyOp
+from tracer.ktir.dialect.value_ops import PadOp
 
 _SCF, _LINALG, _TENSOR = "scf.yield", "linalg.yield", "tensor.yield"
 
@@ -57,7 +58,7 @@ def _contract(op: Operation) -> Contract | None:
             return Contract(
                 _LINALG, _elements(op.operands), _elements(op.outputs), "the elements of the outputs"
             )
-        case GenerateOp() | tensor.PadOp():
+        case GenerateOp() | PadOp():
             rank = len(op.result.type.get_shape())
             return Contract(_TENSOR, [index] * rank, _elements([op.result]), "the elements of the result")
     return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,25 @@ def written_back(held: ArgumentBuffer | None, value: Any) -> ArgumentBuffer | No
     target.buffer.data.copy_(held.buffer.data)
     target.buffer.writers, target.buffer.stored = held.buffer.writers, True
     return target
+
+
+def listed(values: object, name: str, form: str) -> list[Any]:
+    """The members of a sequence. Raises UnfitArgumentError, whose text is a sentence, for what is no row of
+    values by position: text, a mapping, a tensor.
+    """
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Tensor | np.ndarray):
+        return list(values)
+    raise UnfitArgumentError(
+        f"{name}: {type(values).__name__} is no list of values by position; write {form}"
+    )
+
+
+def whole(value: object, name: str, what: str) -> int:
+    """A whole number. Raises UnfitArgumentError, whose text is a sentence, for what is none."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise UnfitArgumentError(f"{name}: {what} {value!r} is no whole number") from None
 
 
 def arguments_of(values: Sequence[Any]) -> list[Any]:

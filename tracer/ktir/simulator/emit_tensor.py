@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.dialect.ktdp import GenerateOp, ParallelInsertSliceOp
+from tracer.ktir.dialect.value_ops import PadOp
 from tracer.ktir.rules.tensors import outside, reduces
 from tracer.ktir.simulator.compiler import Compiler, Unsupported, emits
 from tracer.ktir.simulator.dtypes import Element, element
@@ -238,6 +239,36 @@ def _concat(compiler: Compiler, op: Operation) -> None:
         return out
 
     compiler.call(op, concat)
+
+
+@emits("tensor.bitcast")
+def _bitcast(compiler: Compiler, op: Operation) -> None:
+    dtype = element(op.results[0].type).dtype
+    compiler.call(op, lambda t: t.contiguous().view(dtype))
+
+
+@emits("tensor.pad")
+def _pad(compiler: Compiler, op: Operation) -> None:
+    assert isinstance(op, PadOp)
+    shape, lows = declared(op.result), op.static_low.get_values()
+    statics = [*lows, *op.static_high.get_values()]
+    body = compiler.vectorised(op.region, op.region.block.args)
+
+    def pad(run: Callable[..., Tensor], t: Tensor, *dynamic: int) -> Tensor:
+        values = iter(dynamic)
+        amounts = [next(values) if n == DYNAMIC_INDEX else n for n in statics]
+        low, high = amounts[: len(lows)], amounts[len(lows) :]
+        if (least := min(amounts, default=0)) < 0:
+            raise Fault("KT225", f"a padding of {least} elements")
+        extents = [b + n + e for b, n, e in zip(low, t.shape, high, strict=True)]
+        require(extents, shape)
+        around = run(*(counted(extents, d) for d in range(len(extents))))
+        out = around.to(t.dtype).expand(extents).clone(memory_format=torch.contiguous_format)
+        out[tuple(slice(b, b + n) for b, n in zip(low, t.shape, strict=True))] = t
+        return out
+
+    arguments = ", ".join([body, *(compiler.use(v) for v in op.operands)])
+    compiler.line(f"{compiler.define(op.result)} = {compiler.bind(pad, 'f')}({arguments})")
 
 
 @emits("tensor.dim")

@@ -229,7 +229,7 @@ _PLAIN: dict[str, TileFunction] = {
         name: getattr(torch, name)
         for name in (
             "ceil", "floor", "trunc", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
-            "rsqrt", "tanh", "sin", "cos", "tan", "erf", "asin", "acos", "atan",
+            "rsqrt", "tanh", "sin", "cos", "tan", "erf", "erfc", "asin", "acos", "atan",
         )
     },
 }  # fmt: skip
@@ -238,7 +238,7 @@ _BY_TYPE: dict[tuple[str, str], TileFunction] = {
     ("sqrt", "f64"): _sqrt,
     ("rsqrt", "f32"): _rsqrt_single,
     ("rsqrt", "f64"): _wide(lambda a: 1 / np.sqrt(a)),
-    **{("erf", half): _half(torch.erf) for half in ("f16", "bf16")},
+    **{(name, half): _half(getattr(torch, name)) for name in ("erf", "erfc") for half in ("f16", "bf16")},
     **{("rsqrt", half): _half(torch.rsqrt) for half in ("f16", "bf16")},
 }
 
@@ -250,6 +250,18 @@ def float_function(name: str, el: Element) -> TileFunction | None:
     if name in _ROUNDS_ITSELF:
         return _ROUNDS_ITSELF[name]
     function = _BY_TYPE.get((name, el.name)) or _PLAIN.get(name)
+    return in_single(function, el) if function is not None and el.narrow else function
+
+
+def float_test(name: str, el: Element) -> TileFunction | None:
+    """`math.isnan` and its like on tiles of that element type; None for another name."""
+    tests: dict[str, TileFunction] = {
+        "isfinite": torch.isfinite,
+        "isinf": torch.isinf,
+        "isnan": torch.isnan,
+        "isnormal": lambda a: torch.isfinite(a) & (a.abs() >= torch.finfo(el.dtype).tiny),
+    }
+    function = tests.get(name)
     return in_single(function, el) if function is not None and el.narrow else function
 
 

@@ -7,7 +7,7 @@ Places in a view are element indices, 1-D; places in a distributed view are coor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from tracer.ktir.simulator.faults import Fault
 from tracer.ktir.simulator.memory import DistributedView, View
 
 AnyView = View | DistributedView
+Origins = Mapping[int, tuple[str, Sequence[np.ndarray]]]
+"""By axis of a view whose coordinates an index tensor holds: its name, and where in it they lie."""
 
 
 def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[AnyView, np.ndarray]]:
@@ -51,14 +53,16 @@ def builder(op: ktdp.ConstructIndirectAccessTileOp) -> Callable[..., tuple[AnyVi
         dims: list[Any] = [*captured, *variables]
         remaining = iter(zip(views, names, strict=True))
         coordinates = []
+        origins: dict[int, tuple[str, Sequence[np.ndarray]]] = {}
         for axis, (indirect, map_) in enumerate(subscripts):
             values = [np.asarray(evaluate(e, dims), dtype=np.int64) for e in map_.results]
             if indirect:
                 tensor, name = next(remaining)
                 coordinates.append(_lookup(session, op, tensor, values, axis, name))
+                origins[axis] = name, values
             else:
                 coordinates.append(values[0])
-        places = _places(view, coordinates, full)
+        places = _places(view, coordinates, full, origins)
         if box is not None and axes is not None:
             places = places.transpose([*axes, *range(len(axes), places.ndim)])
         return view, places.reshape(size, *places.shape[len(full) :])
@@ -96,7 +100,7 @@ def _lookup(
     """Elements of an index tensor at broadcast coordinates."""
     shape = np.broadcast_shapes(*(c.shape for c in coordinates))
     try:
-        places = _places(view, coordinates, shape)
+        places = _places(view, coordinates, shape, {})
     except Fault as fault:
         raise Fault(fault.code, f"in index tensor {name}: {fault.message}", fault.coordinates) from None
     places = places.reshape(-1, *places.shape[len(shape) :])
@@ -108,14 +112,18 @@ def _lookup(
     return found.numpy().astype(np.int64).reshape(shape)
 
 
-def _places(view: AnyView, coordinates: Sequence[np.ndarray], full: Sequence[int]) -> np.ndarray:
+def _places(
+    view: AnyView, coordinates: Sequence[np.ndarray], full: Sequence[int], origins: Origins
+) -> np.ndarray:
     """Places of broadcast coordinates, as an array of that shape. Raises Fault for one outside the view."""
     if isinstance(view, DistributedView):
         return np.stack([np.broadcast_to(c, full) for c in coordinates], axis=-1)
-    return np.broadcast_to(_addresses(view, coordinates, full), full)
+    return np.broadcast_to(_addresses(view, coordinates, full, origins), full)
 
 
-def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int]) -> np.ndarray:
+def _addresses(
+    view: View, coordinates: Sequence[np.ndarray], full: Sequence[int], origins: Origins
+) -> np.ndarray:
     """Element indices of broadcast coordinates. Raises Fault for one outside the view, its set or its
     buffer.
     """
@@ -123,23 +131,43 @@ def _addresses(view: View, coordinates: Sequence[np.ndarray], full: Sequence[int
     total = np.asarray(view.offset, dtype=np.int64)
     for axis, (values, (low, high), stride) in enumerate(zip(coordinates, bounds, view.strides, strict=True)):
         if values.size and (int(values.min()) < low or int(values.max()) >= high):
-            point = _first_of((values < low) | (values >= high), coordinates, full)
+            where = _first_of((values < low) | (values >= high), full)
+            point = _at(where, coordinates, full)
             code = "KT201" if not 0 <= point[axis] < view.sizes[axis] else "KT202"
-            raise Fault(code, f"axis {axis}: coordinate {point[axis]} is not in [{low}, {high})", point)
+            text = f"axis {axis}: coordinate {point[axis]} is not in [{low}, {high})"
+            held = {axis: origins[axis]} if axis in origins else {}
+            raise Fault(code, text + _through(held, where, point, full), point)
         total = total + values * stride
     if view.points is not None:
         points, symbols = view.points
         inside = np.broadcast_to(contains(points, list(coordinates), symbols), full)
         if not inside.all():
-            point = _first_of(~inside, coordinates, full)
-            raise Fault("KT202", "outside the coordinate set of the view", point)
+            where = _first_of(~inside, full)
+            point = _at(where, coordinates, full)
+            text = "outside the coordinate set of the view"
+            raise Fault("KT202", text + _through(origins, where, point, full), point)
     if not view.inside and total.size and (int(total.min()) < 0 or int(total.max()) >= view.buffer.numel):
-        point = _first_of((total < 0) | (total >= view.buffer.numel), coordinates, full)
-        raise Fault("KT203", f"outside {view.buffer.name}, {view.buffer.bounds}", point)
+        where = _first_of((total < 0) | (total >= view.buffer.numel), full)
+        point = _at(where, coordinates, full)
+        text = f"outside {view.buffer.name}, {view.buffer.bounds}"
+        raise Fault("KT203", text + _through(origins, where, point, full), point)
     return total
 
 
-def _first_of(mask: np.ndarray, coordinates: Sequence[np.ndarray], full: Sequence[int]) -> tuple[int, ...]:
-    """The first point, of broadcast coordinates, for which a mask holds."""
-    where = tuple(np.argwhere(np.broadcast_to(mask, full))[0])
+def _first_of(mask: np.ndarray, full: Sequence[int]) -> tuple[int, ...]:
+    """Where in a box a mask, broadcast to it, holds first."""
+    return tuple(np.argwhere(np.broadcast_to(mask, full))[0])
+
+
+def _at(where: tuple[int, ...], coordinates: Sequence[np.ndarray], full: Sequence[int]) -> tuple[int, ...]:
+    """The coordinates, broadcast to a box, that lie there."""
     return tuple(int(np.broadcast_to(c, full)[where]) for c in coordinates)
+
+
+def _through(origins: Origins, where: tuple[int, ...], point: Sequence[int], full: Sequence[int]) -> str:
+    """`, where %i[0, 3] = 9`: the index elements that lead to a point."""
+    held = [
+        f"{name}[{', '.join(map(str, _at(where, values, full)))}] = {point[axis]}"
+        for axis, (name, values) in origins.items()
+    ]
+    return f", where {' and '.join(held)}" if held else ""

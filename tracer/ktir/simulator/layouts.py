@@ -1,8 +1,8 @@
 """Arguments whose shape or strides are not those of the views that a function makes of them.
 
 A view counts elements of memory, whatever shape the array has, so that an array of another layout is read in
-another order than its own. One dimension is memory of any form; so is an array whose axes a view only merges
-or splits.
+another order than its own. One dimension is memory of any form, unless a view of as many elements takes some
+twice; so is an array whose axes a view only merges or splits.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 
 from tracer.ktir.diagnostics import Diagnostic, at
 from tracer.ktir.dialect import ktdp
+from tracer.ktir.rules.overlap import overlapping
 from tracer.ktir.simulator.memory import span
 from tracer.ktir.slices import sources
 
@@ -60,6 +61,10 @@ def layout_findings(
         elif (missing := _beyond(tensor, views)) is not None:
             text = f"argument {name} is {_by(tensor.shape)}, {tensor.numel()} elements; {missing}"
             found.append(at(views[0].op, "KT226", text, "warning"))
+        elif (twice := _folded(tensor, views)) is not None:
+            text = f"argument {name} is {_by(tensor.shape)}, and this view is {_by(twice.sizes)}, as many"
+            text += f" elements; but strides {list(twice.strides)} take some twice and leave others out"
+            found.append(at(twice.op, "KT226", text, "warning"))
     return found
 
 
@@ -110,6 +115,14 @@ def _beyond(tensor: Tensor, views: Sequence[Seen]) -> str | None:
         return None
     largest = next(view for view in views if prod(view.sizes) == most)
     return f"its largest view is {_by(largest.sizes)}, {most} elements"
+
+
+def _folded(tensor: Tensor, views: Sequence[Seen]) -> Seen | None:
+    """A view of as many elements as the array, that meets itself; sliding windows have more."""
+    for view in views:
+        if view.whole and prod(view.sizes) == tensor.numel() and overlapping(view.sizes, view.strides):
+            return view
+    return None
 
 
 def _axes(shape: Sequence[int], stride: Sequence[int]) -> Axes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +23,10 @@ from tracer.ktir.simulator.arguments import (
     UnfitArgumentError,
     arguments_of,
     like_argument,
+    listed,
     number_of,
     overlap,
+    whole,
     written_back,
 )
 from tracer.ktir.simulator.checks import Probe, after_run
@@ -33,6 +36,7 @@ from tracer.ktir.simulator.lanes_run import LaneProgram, plan, run_lanes
 from tracer.ktir.simulator.layouts import layout_findings
 from tracer.ktir.simulator.liveness import peak
 from tracer.ktir.simulator.memory import Pointer
+from tracer.ktir.simulator.placement import placed_globally, placed_locally
 from tracer.ktir.simulator.provenance import loaded_arguments, stored_arguments
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import MAX_STEPS, Session
@@ -217,8 +221,8 @@ class Function:
         sanitize: bool = True,
         check: bool = True,
         uninitialized: Sequence[int] = (),
-        memory: Mapping[int, Tensor] | None = None,
-        lx: Mapping[int, Mapping[int, Tensor]] | None = None,
+        memory: Mapping[int, Any] | None = None,
+        lx: Mapping[int, Mapping[int, Any]] | None = None,
         target: SpyreTarget = SPYRE,
         mode: str = "strict",
         trace: Trace | None = None,
@@ -232,7 +236,8 @@ class Function:
         there. Stored arguments are copied unless `inplace`; then one tensor given twice is one memory, and
         tensors that share a part of theirs are refused (KT216). `uninitialized` lists outputs whose old
         content must not be read. `mode="ktir_cpu"` imitates the public simulator (see `compat`). `memory`
-        places tensors at literal element addresses, `lx[core]` does so in scratchpads. `trace` is called
+        places contiguous tensors or arrays at literal element addresses, and stores show in them; `lx[core]`
+        places copies in scratchpads (KT216 for what does not fit, see `placement`). `trace` is called
         with core, operation and results after every operation that has results. `max_steps` bounds the
         operations in loops that one core executes, so that a loop without end is a fault. With `sanitize`
         the diagnostics hold what the text foretells, too (see `foreseen`).
@@ -262,6 +267,15 @@ class Function:
             raise ValueError(f"mode must be strict or ktir_cpu, not {mode}")
         compat = mode == "ktir_cpu"
         sanitize = sanitize and not compat
+        try:
+            args = listed(args, "args", "run([x, y])")
+            uninitialized = [
+                whole(i, "uninitialized", "position") for i in listed(uninitialized, "uninitialized", "(1,)")
+            ]
+            memory = placed_globally(memory or {})
+            lx = placed_locally(lx or {}, math.prod(self.on_grid(grid, target)), target)
+        except UnfitArgumentError as error:
+            raise KtirError([at(self.op, "KT216", str(error))]) from None
 
         # Lanes may give up half-way, so they run on copies, which an in-place run takes over at the end.
         fast = (
@@ -287,6 +301,9 @@ class Function:
         found = session.diagnostics()
         if sanitize:
             found += self._layouts(args)
+            for address in session.unmet():
+                text = f"memory: no view begins in the tensor at element {address}; check the address"
+                found.append(at(self.op, "KT216", text, "warning"))
 
             def again(probe: Probe) -> tuple[Session, list[Any]]:
                 program = compile_function(self.module.module, self.op, probe=probe)
@@ -362,7 +379,6 @@ class Function:
         if strangers := [i for i in uninitialized if not 0 <= i < len(parameters)]:
             text = f"no argument {strangers[0]} for uninitialized; the function has {len(parameters)}"
             raise KtirError([at(self.op, "KT216", text)])
-        self._seeded(lx or {}, session.cores, target)
         stored, loaded = set(self.stored), set(self.loaded)
         twins = self._twins(values) if shared else {}
         buffers: list[ArgumentBuffer | None] = []
@@ -416,19 +432,6 @@ class Function:
                 raise KtirError([at(self.op, "KT216", f"{text} stored in place; pass copies")])
             groups.setdefault(i, [i]).append(j)
         return {j: group for group in list(groups.values()) for j in group}
-
-    def _seeded(self, lx: Mapping[int, Mapping[int, Tensor]], cores: int, target: SpyreTarget) -> None:
-        """Raise KtirError KT216 for a core that is not there, or a tensor that leaves its scratchpad."""
-        for core, placed in lx.items():
-            if not 0 <= core < cores:
-                text = f"lx names core {core}, but the cores are 0 to {cores - 1}"
-                raise KtirError([at(self.op, "KT216", text)])
-            for address, tensor in placed.items():
-                end = (address + tensor.numel()) * tensor.element_size()
-                if address < 0 or end > target.lx_bytes:
-                    held = f"{tensor.numel()} elements of {tensor.element_size()} bytes"
-                    text = f"lx: {held} at element {address} of core {core} leave {target.lx_bytes} bytes"
-                    raise KtirError([at(self.op, "KT216", text)])
 
     def _tensor(self, value: Any, name: str) -> Any:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from tracer.ktir.accessed import accessed_view
+from tracer.ktir.accessed import PLACED, accessed_view
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
 from tracer.ktir.simulator.compat import ring_order
 from tracer.ktir.simulator.faults import Fault
@@ -80,7 +80,7 @@ def _located(session: Session, error: Exception, code: str, message: str, op: Op
             op = session.program.ops.get(trace.tb_lineno, op)
         trace = trace.tb_next
     coordinates = getattr(error, "coordinates", None)
-    if code in ("KT201", "KT202", "KT203"):
+    if code in PLACED:
         message += accessed_view(op)
     return at(op, code, message, core=session.core, coordinates=coordinates)
 

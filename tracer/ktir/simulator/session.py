@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from xdsl.ir import Operation
 
+from tracer.ktir.accessed import PLACED, accessed_view
 from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect.ktdp import InterTileProduceOp, InterTileReduceOp
@@ -79,9 +80,10 @@ class Session:
         self.found: dict[tuple[str, Operation | None], Diagnostic] = {}
         self.buffers: list[Buffer] = []
         self._global = [
-            (address, Buffer(f"memory[{address}]", t.reshape(-1), stored=True))
-            for address, t in (memory or {}).items()
+            (address, Buffer(f"memory[{address}]", t, stored=True)) for address, t in (memory or {}).items()
         ]
+        self._viewed: set[int] = set()
+        """Addresses of placed tensors that a view began in."""
         self._local: dict[int, Buffer] = {}
         self._typed: dict[tuple[int, str], Buffer] = {}
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
@@ -100,6 +102,7 @@ class Session:
         key = (code, op)
         if key not in self.found:
             severity = "warning" if code in WARNINGS else "error"
+            message += accessed_view(op) if code in PLACED else ""
             self.found[key] = at(op, code, message, severity, core=self.core, coordinates=coordinates)
 
     def steps(self, lower: int, upper: int, step: int, weight: int) -> range:
@@ -193,12 +196,17 @@ class Session:
         """A pointer for a literal element address. Raises Fault KT221 where no buffer was placed there."""
         for start, buffer in self._global:
             if start <= address < start + buffer.numel and buffer.data.dtype == el.dtype:
+                self._viewed.add(start)
                 return Pointer(buffer, address - start)
         raise Fault(
             "KT221",
             f"element address {address} lies in no {el.name} buffer; place one there: "
             f"memory={{{address}: tensor}}, or --memory {address}={el.name}[ELEMENTS] on the command line",
         )
+
+    def unmet(self) -> list[int]:
+        """Addresses of the placed tensors of global memory in which no view began."""
+        return [start for start, _ in self._global if start not in self._viewed]
 
     def local_pointer(self, address: Any, core: int | None, el: Element) -> Pointer:
         """A pointer into a core's scratchpad, `address` in elements of the view's type."""
@@ -226,7 +234,7 @@ class Session:
             raw.track(self.order.dtype)
             assert raw.writers is not None
             for address, tensor in self._seed.get(owner, {}).items():
-                placed = tensor.contiguous().reshape(-1).view(torch.uint8)
+                placed = tensor.view(torch.uint8)
                 start = address * tensor.element_size()
                 data[start : start + placed.numel()] = placed
                 raw.writers[start : start + placed.numel()] = SETTLED

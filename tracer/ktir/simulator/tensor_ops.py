@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.float_ops import float_function, in_single
+from tracer.ktir.simulator.float_ops import float_function, float_test, in_single
 from tracer.ktir.simulator.rounding import from_integers, narrowed
 from tracer.ktir.simulator.scalar_ops import CMPF, CMPI, predicate_of, scalar_function
 
@@ -224,6 +224,8 @@ def tile_function(op: Operation) -> TileFunction | None:
         return in_single(compare, source) if source.narrow else compare
     if name == "select":
         return torch.where
+    if (test := float_test(name, source)) is not None:
+        return test
     if name in ("shli", "shrsi", "shrui"):
         return _shift(name, target)
     return element_function(name, target) or _cast(name, source, target)
