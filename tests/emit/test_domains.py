@@ -9,7 +9,7 @@ from tracer.models.op_call import OpCall, TensorSpec
 SPEC = TensorSpec((4,), (1,), 0, "torch.float32")
 
 
-def op(body: str) -> CapturedOp:
+def op(body: str, kind: str = "*fp32") -> CapturedOp:
     lines = [
         "tmp0 = tl.load(in_ptr0 + (x0 + 4*x1), xmask).to(tl.float32)",
         *body.split("; "),
@@ -20,7 +20,7 @@ def op(body: str) -> CapturedOp:
         "k",
         source,
         (("in_ptr0", "input"), ("out_ptr0", "out")),
-        (("in_ptr0", "*fp32"), ("out_ptr0", "*fp32")),
+        (("in_ptr0", kind), ("out_ptr0", kind)),
         ("out_ptr0",),
         (),
     )
@@ -53,3 +53,32 @@ def test_an_input_under_a_root_is_positive(body):
 )
 def test_an_input_that_only_gives_positive_values_has_any_sign(body):
     assert positive_inputs(op(body)) == frozenset()
+
+
+@pytest.mark.parametrize("kind", ["*i64", "*i8", "*u8"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "tmp9 = 100 // tmp0",
+        "tmp9 = (x0 % tmp0)",
+        # Inductor's floor division: another divisor where it is 0, and its sign.
+        "tmp1 = tl.where(tmp0 == 0, 1, tmp0); tmp2 = tl.where(tmp1 < 0, -tmp1, tmp1); tmp9 = 7 // tmp2",
+        "tmp1 = tl_math.abs(tmp0); tmp9 = 7 // tmp1",
+    ],
+)
+def test_an_integer_that_is_divided_by_is_positive(body, kind):
+    assert positive_inputs(op(body, kind)) == {"input"}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("tmp9 = tmp0 // 7", "*i64"),
+        ("tmp9 = (tmp0 % 7)", "*i64"),
+        ("tmp9 = x0 // (2*ks0) + tmp0", "*i64"),
+        ("tmp9 = (7.0 % tmp0)", "*fp32"),
+        ("tmp9 = (x0 % tmp0)", "*i1"),
+    ],
+)
+def test_what_is_divided_and_floats_have_any_sign(body, kind):
+    assert positive_inputs(op(body, kind)) == frozenset()

@@ -66,6 +66,31 @@ def test_integers_stay_in_range_and_distinct_ones_differ():
     assert set(make((50,), (1,), torch.bool).tolist()) == {True, False}
 
 
+@pytest.mark.parametrize(("shape", "high"), [((5, 5), 10), ((2, 3, 4), 12), ((5, 20), 10), ((7, 12), 13)])
+def test_distinct_integers_differ_along_every_dim_that_is_no_longer_than_there_are_values(shape, high):
+    x = make(shape, torch.empty(shape).stride(), torch.int64, high=high, distinct=True)
+    assert int(x.min()) >= 0
+    assert int(x.max()) < high
+    for dim, extent in enumerate(shape):
+        lines = x.movedim(dim, -1).reshape(-1, extent).tolist()
+        assert all(len(set(line)) == min(extent, high) for line in lines)
+    assert x.flatten().unique().numel() > high // 2
+
+
+def test_the_places_of_a_plane_are_distinct_where_all_planes_together_have_too_many():
+    x = make((2, 3, 3, 4), (36, 12, 4, 1), torch.int64, high=15, distinct=True)
+    assert all(plane.unique().numel() == 12 for plane in x.view(6, 12))
+    assert not torch.equal(x[0, 0], x[0, 1])
+
+
+def test_positive_integers_are_never_zero():
+    x = make((2000,), (1,), torch.int64, positive=True)
+    assert int(x.min()) == 1
+    assert int(x.max()) == 99
+    assert int(make((2000,), (1,), torch.int64).min()) == 0
+    assert set(make((50,), (1,), torch.bool, positive=True).tolist()) == {True, False}
+
+
 def test_huge_tensors_repeat_a_block_of_prime_length():
     assert all(PERIOD % factor for factor in range(2, 1024))
     x = make((3, 1 << 20), (1 << 20, 1), torch.float16)

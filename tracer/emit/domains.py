@@ -1,12 +1,14 @@
-"""Which float inputs must be positive, because a kernel takes their square root, logarithm or power.
+"""Which inputs must be positive: a kernel takes their square root, logarithm or power, or divides integers.
 
 The argument of such a function is followed back to the loads it comes from. A path ends where the value is
-positive whatever the input is: a product of a value with itself, an exponential, an absolute value.
+positive whatever the input is: a product of a value with itself, an exponential, an absolute value. Of a
+divisor it does not: those may be 0.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Mapping, Sequence
 
 from tracer.capture.kernel import CapturedKernel, CapturedOp
 
@@ -15,7 +17,7 @@ POSITIVE = frozenset({"exp", "exp2", "abs", "fabs", "sigmoid", "cosh"})
 
 
 def positive_inputs(op: CapturedOp) -> frozenset[str]:
-    """Names of the input buffers that need positive values."""
+    """Names of the input buffers that need positive values; integers that are divided by are among them."""
     inputs = {buffer.name for buffer in op.buffers if buffer.role == "input"}
     found = {
         str(dict(kernel.arguments)[pointer])
@@ -26,9 +28,11 @@ def positive_inputs(op: CapturedOp) -> frozenset[str]:
 
 
 def _restricted_pointers(kernel: CapturedKernel) -> set[str]:
-    if not any(f".{name}(" in kernel.source for name in RESTRICTED):
+    restricted = any(f".{name}(" in kernel.source for name in RESTRICTED)
+    if not restricted and "//" not in kernel.source and "%" not in kernel.source:
         return set()
     pointers = {name for name, kind in kernel.signature if kind.startswith("*")}
+    integers = {name for name, kind in kernel.signature if kind.startswith(("*i", "*u")) and kind != "*i1"}
     tree = ast.parse(kernel.source)
     values = {
         target.id: node.value
@@ -37,28 +41,40 @@ def _restricted_pointers(kernel: CapturedKernel) -> set[str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    pending = [
+    arguments = [
         node.args[0]
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and _function(node) in RESTRICTED and node.args
     ]
-    found: set[str] = set()
+    # Triton has these two for integers and floats alike; a float that is divided by may be anything.
+    divisors = [
+        node.right
+        for node in ast.walk(tree)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod)
+    ]
+    signed = _reached(arguments, values, _is_positive) & pointers
+    return signed | _reached(divisors, values, lambda _: False) & integers
+
+
+def _reached(
+    nodes: Sequence[ast.expr], values: Mapping[str, ast.expr], ends: Callable[[ast.AST], bool]
+) -> set[str]:
+    """Names that expressions are computed from; a path does not go into a node that `ends` it."""
+    pending = list(nodes)
     seen: set[str] = set()
     while pending:
         node = pending.pop()
-        if _is_positive(node):
+        if ends(node):
             continue
         if isinstance(node, ast.Name) and node.id not in seen:
             seen.add(node.id)
-            if node.id in pointers:
-                found.add(node.id)
-            elif node.id in values:
+            if node.id in values:
                 pending.append(values[node.id])
         elif isinstance(node, ast.Call) and _function(node) == "load":
             pending.append(_base(node.args[0]))
         else:
             pending += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-    return found
+    return seen
 
 
 def _function(node: ast.Call) -> str:

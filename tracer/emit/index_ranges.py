@@ -2,7 +2,8 @@
 
 Inductor guards every data-dependent index with `tl.device_assert((0 <= tmp5) & (tmp5 < 2048), ...)`.
 Following the asserted value back to the loads it comes from tells which pointer holds indices and what bounds
-them.
+them: the assertion, less what the kernel adds to the index (the offset of a plane). An integer that is only
+compared with every place of a dim (a class with all classes) is a place, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tracer.capture.kernel import CapturedKernel, CapturedOp
+from tracer.emit.intervals import Intervals
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,10 @@ def index_ranges(op: CapturedOp) -> dict[str, IndexRange]:
 
 def _kernel_ranges(kernel: CapturedKernel) -> dict[str, IndexRange]:
     integers = {name for name, kind in kernel.signature if kind in ("*i64", "*i32")}
-    if not integers or "device_assert" not in kernel.source:
+    if not integers or ("device_assert" not in kernel.source and "==" not in kernel.source):
         return {}
     tree = ast.parse(kernel.source)
+    intervals = Intervals(tree, dict(kernel.arguments), frozenset(integers))
     sources = _sources(tree)
     stored = {name for call in _calls(tree, "store") for name in _names(call.args[0])}
     found: dict[str, IndexRange] = {}
@@ -53,11 +56,13 @@ def _kernel_ranges(kernel: CapturedKernel) -> dict[str, IndexRange]:
             pointers = sorted(reached & integers)
             for pointer in pointers:
                 # Where several index loads are added up, each gets its share of the range.
-                high = max(1, bound // len(pointers))
+                high = max(1, (bound - intervals.greatest(value)) // len(pointers))
                 distinct = value in stored
                 if pointer in found:
                     high, distinct = min(high, found[pointer].high), distinct or found[pointer].distinct
                 found[pointer] = IndexRange(high, distinct)
+    for pointer, extent in intervals.compared():
+        found.setdefault(pointer, IndexRange(extent, distinct=False))
     return found
 
 

@@ -28,21 +28,34 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from tracer.validate.error_choices import collisions, magnitudes, reduction, selected, tree_tensors, worst_of
-from tracer.validate.error_formulas import formulas
+from tracer.validate.error_choices import (
+    argument,
+    collisions,
+    magnitudes,
+    reduction,
+    selected,
+    tree_tensors,
+    worst_of,
+)
+from tracer.validate.error_formulas import formulas, in_float32
 from tracer.validate.error_rules import (
+    CONSTANTS,
     CONTRACTIONS,
+    DOMAINS,
     EXACT,
     FILLERS,
     MOVES,
     ROUNDED_ONCE,
     SCALED_ARGUMENT,
+    SCALED_OPERAND,
     SCATTERED,
     SELECTIONS,
     SUMS,
     TRANSCENDENTAL,
+    UNINITIALISED,
     UNSCALED,
     WINDOWED_MAXIMA,
+    covered,
 )  # fmt: skip
 from tracer.validate.float_grid import grid
 
@@ -97,15 +110,30 @@ class ErrorBounds(TorchDispatchMode):
         name = func.overloadpacket.__name__
         mutates = func._schema.is_mutable
         pure = _functional(func) if mutates else func
-        whole = mutates or _covered(func, name)
-        if not whole and (rules := formulas().get(func)):
+        if not mutates and (wide := self._converted(func, name, args, kwargs)) is not None:
             with self:
-                return self._widest([rule(*args, **kwargs) for rule in rules])
-        if not whole and torch.Tag.pointwise not in func.tags and func._can_decompose():
+                return func(*wide[0], **wide[1])
+        rules = formulas().get(pure, ())
+        if rules and not pure._schema.is_mutable:
+            with self:
+                result = self._widest([rule(*args, **kwargs) for rule in rules])
+            if not mutates:
+                return result
+            bounds = [self.bound(t) for t in tree_tensors(result)]
+        elif (
+            not mutates
+            and not covered(name)
+            and torch.Tag.pointwise not in func.tags
+            and func._can_decompose()
+        ):
             with self:
                 return func.decompose(*args, **kwargs)
-        bounds = self._of_result(pure, name.rstrip("_") if mutates else name, args, kwargs)
+        else:
+            bounds = self._of_result(pure, name.rstrip("_") if mutates else name, args, kwargs)
         out = func(*args, **kwargs)
+        if name in UNINITIALISED:
+            # No value is wrong there; the one that Inductor's kernels write makes runs repeat.
+            out.zero_()
         for tensor, bound in zip(tree_tensors(out), bounds, strict=False):
             if bound is None:
                 self._bounds.pop(tensor, None)
@@ -116,6 +144,29 @@ class ErrorBounds(TorchDispatchMode):
                     known = torch.where(torch.isfinite(tensor), known, 0.0)
                 self._bounds[tensor] = known
         return out
+
+    def _converted(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """The arguments, in float64, of an operation that makes floats of integers; None of any other.
+
+        Kernels convert them first, and integers above 1 / unit are rounded there. Then the function is that
+        of floats. Without this the oracle would be PyTorch's own function in float32.
+        """
+        operands = tree_tensors((args, kwargs))
+        if not operands or any(t.is_floating_point() or t.is_complex() for t in operands):
+            return None
+        computes = torch.Tag.pointwise in func.tags or name in SUMS
+        if name in MOVES or name in EXACT or not computes:
+            return None
+        if not any(t.is_floating_point() for t in tree_tensors(func(*args, **kwargs))):
+            return None
+        return tree_map_only(torch.Tensor, self._as_kernels_convert, (args, kwargs))
+
+    def _as_kernels_convert(self, integers: torch.Tensor) -> torch.Tensor:
+        floats = integers.to(torch.float64)
+        rounding = self.unit * floats.abs()
+        if bool((rounding > 1).any()):
+            self._bounds[floats] = torch.where(rounding > 1, rounding, 0.0)
+        return floats
 
     def _widest(self, results: Sequence[Any]) -> Any:
         """The first result; its bounds are the largest of all results' bounds."""
@@ -131,6 +182,10 @@ class ErrorBounds(TorchDispatchMode):
         inexact = [t for t in operands if self.bound(t) is not None]
         floating = any(t.is_floating_point() for t in operands)
         added = reduction(func, args, kwargs) if name in SCATTERED and func is not None else ""
+        if func is not None and not any("Tensor" in str(r.type) for r in func._schema.returns):
+            return []
+        if name in CONSTANTS:
+            return []
         if not inexact and ((name in MOVES and not added) or name in EXACT or not floating):
             return []
         if func is None:
@@ -149,9 +204,9 @@ class ErrorBounds(TorchDispatchMode):
             return self._moved(func, name, args, kwargs) if inexact else []
         if name in SELECTIONS and not (len(args) > 1 and isinstance(args[1], torch.Tensor)):
             return selected(self.bound, func, args, kwargs)
-        if (torch.Tag.pointwise in func.tags or name in EXACT or name in SELECTIONS) and len(
-            func._schema.returns
-        ) == 1:
+        named = (EXACT, SELECTIONS, ROUNDED_ONCE, TRANSCENDENTAL)
+        elementwise = torch.Tag.pointwise in func.tags or any(name in family for family in named)
+        if elementwise and len(func._schema.returns) == 1:
             return [self._elementwise(func, name, args, kwargs, operands)]
         return self._guess(func, name, args, kwargs, operands)
 
@@ -244,6 +299,10 @@ class ErrorBounds(TorchDispatchMode):
         absolute, named = magnitudes((args, kwargs))
         size = func(*absolute, **named)
         total = gamma(collisions(func, name, args, kwargs), self.unit) * size + self._rounding(size)
+        if how == "prod":
+            # Factors that are off magnify each other; the product of what they are off by is far less.
+            moved, named = self._swap((args, kwargs), lambda t: t.abs() + self._or_zero(t))
+            return total + (func(*moved, **named) - size)
         bounds, named = self._swap((args, kwargs), self._or_zero)
         return total + func(*bounds, **named).abs()
 
@@ -263,13 +322,14 @@ class ErrorBounds(TorchDispatchMode):
             if bound is None:
                 continue
             moved = [
-                (_as_float(self._with(func, args, kwargs, operand, operand + sign * bound)) - result).abs()
-                for sign in (1, -1)
+                (_as_float(self._with(func, args, kwargs, operand, end)) - result).abs()
+                for end in _ends(name, operand, bound)
             ]
             total = total + torch.maximum(*moved).nan_to_num(nan=0.0)
         if name in EXACT:
             return total
         if name in ROUNDED_ONCE:
+            total = total + self._scaling(func, name, args, kwargs)
             return total + self.unit * result.abs() + self._rounding(result)
         total = total + APPROXIMATED * self.unit * result.abs() + self._rounding(result)
         if name not in TRANSCENDENTAL:
@@ -278,6 +338,14 @@ class ErrorBounds(TorchDispatchMode):
                 (o.abs() for o in operands if o.is_floating_point()), torch.zeros_like(result)
             )
         return total
+
+    def _scaling(self, func: Any, name: str, args: Any, kwargs: Any) -> torch.Tensor | float:
+        """The rounding of alpha, if it is none of float32's, and of its product with an operand."""
+        alpha = argument(func, "alpha", args, kwargs) if name in SCALED_OPERAND else None
+        if alpha is None or abs(alpha) == 1:
+            return 0.0
+        roundings = 1 if in_float32(alpha) == alpha else 2
+        return roundings * self.unit * abs(args[SCALED_OPERAND[name]] * alpha)
 
     def _guess(
         self, func: Any, name: str, args: Any, kwargs: Any, operands: Sequence[torch.Tensor]
@@ -312,16 +380,18 @@ class ErrorBounds(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
+def _ends(name: str, operand: torch.Tensor, bound: torch.Tensor) -> list[torch.Tensor]:
+    """How far up and down an operand moves: by its bound, within the function's domain if it lies there."""
+    low, high = DOMAINS.get(name, (-math.inf, math.inf))
+    up, down = operand + bound, operand - bound
+    return [
+        torch.where(operand <= high, up.clamp(max=high), up),
+        torch.where(operand >= low, down.clamp(min=low), down),
+    ]
+
+
 def _as_float(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.is_floating_point() else tensor.to(torch.float64)
-
-
-def _covered(func: Any, name: str) -> bool:
-    named = (
-        MOVES, EXACT, CONTRACTIONS, SUMS, SELECTIONS, ROUNDED_ONCE, TRANSCENDENTAL, SCALED_ARGUMENT,
-        SCATTERED, WINDOWED_MAXIMA,
-    )  # fmt: skip
-    return any(name in family for family in named)
 
 
 def _functional(func: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from tracer.validate.error_rules import SCATTERED
+from tracer.validate.error_rules import ADDING, SCATTERED
 
 BoundOf = Callable[[torch.Tensor], torch.Tensor | None]
 
@@ -19,7 +19,7 @@ def selected(bound_of: BoundOf, func: Any, args: Any, kwargs: Any) -> list[torch
     An element of any rank among others that move by at most E moves by at most E itself.
     """
     bound = bound_of(args[0])
-    dims = _argument(func, "dim", args, kwargs)
+    dims = argument(func, "dim", args, kwargs)
     dims = [dims] if isinstance(dims, int) else list(dims if dims is not None else ())
     found: list[torch.Tensor | None] = []
     for result in tree_tensors(func(*args, **kwargs)):
@@ -37,19 +37,22 @@ def reduction(func: Any, args: Any, kwargs: Any) -> str:
     """What a scattering operation does where two elements meet: `sum`, `mean`, `prod`, `amax`, `amin`; empty
     where the last one stays."""
     if "accumulate" in (names := [a.name for a in func._schema.arguments]):
-        return "sum" if _argument(func, "accumulate", args, kwargs) else ""
-    return str(_argument(func, "reduce", args, kwargs)) if "reduce" in names else "sum"
+        return "sum" if argument(func, "accumulate", args, kwargs) else ""
+    return str(argument(func, "reduce", args, kwargs)) if "reduce" in names else "sum"
 
 
 def collisions(func: Any, name: str, args: Any, kwargs: Any) -> int:
     """The largest number of elements that a scattering operation brings to one place, its own one
     included."""
     place = SCATTERED[name]
+    if name in ADDING:
+        args, func = args[: place + 1], getattr(torch.ops.aten, ADDING[name]).default
     ones = [*args[:place], torch.ones_like(args[place]), *args[place + 1 :]]
     ones[0] = torch.zeros_like(args[0])
     if "reduce" in (names := [a.name for a in func._schema.arguments]):
         ones[names.index("reduce")] = "sum"
-    return int(func(*ones, **{k: v for k, v in kwargs.items() if k != "alpha"}).max()) + 1
+    named = {k: v for k, v in kwargs.items() if k not in ("alpha", "include_self")}
+    return int(func(*ones, **named).max()) + 1
 
 
 def worst_of(bound_of: BoundOf, tree: Any) -> float:
@@ -68,7 +71,8 @@ def tree_tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
-def _argument(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+def argument(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """The value that a call gives the argument `name` of an ATen operation; its default, or None."""
     for position, argument in enumerate(func._schema.arguments):
         if argument.name == name:
             if name in kwargs:

@@ -5,11 +5,15 @@ An operation that kernels compute in more than one order has several; its bound 
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from tracer.validate.error_rules import covered
 
 Formula = Callable[..., Any]
 Order = Callable[..., torch.Tensor]
@@ -43,6 +47,54 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
 
 def _sigmoid(x: torch.Tensor) -> torch.Tensor:
     return 1 / (1 + torch.exp(-x))
+
+
+def in_float32(value: float) -> float:
+    """The number of float32 that is nearest to `value`."""
+    return ctypes.c_float(value).value
+
+
+def _number(value: Any, like: torch.Tensor) -> Any:
+    """A number as kernels have it: one that float32 cannot hold is rounded, here by a product with 1."""
+    if not isinstance(value, int | float) or in_float32(value) == value:
+        return value
+    return torch.full((), float(value), dtype=torch.float64, device=like.device) * 1
+
+
+def _addcmul(x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
+    product = one * other
+    return x + (product if value == 1 else _number(value, x) * product)
+
+
+def _addcdiv(x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
+    quotient = one / other
+    return x + (quotient if value == 1 else _number(value, x) * quotient)
+
+
+def _lerp(start: torch.Tensor, end: torch.Tensor, weight: Any) -> torch.Tensor:
+    """From the nearer end, as torch._decomp and PyTorch's own kernels have it."""
+    weight = weight if isinstance(weight, torch.Tensor) else torch.as_tensor(_number(weight, start))
+    distance = end - start
+    return torch.where(weight.abs() < 0.5, start + weight * distance, end - distance * (1 - weight))
+
+
+def _ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
+    """`ldexp` is documented as x * 2**exponent, also for exponents that are no integers."""
+    return x * torch.pow(2.0, exponent)
+
+
+def _round_decimals(x: torch.Tensor, *, decimals: int) -> torch.Tensor:
+    """A product that falls on the other side of a tie gives the next number of so many decimals."""
+    if decimals == 0:
+        return torch.round(x)
+    step = _number(10.0 ** abs(decimals), x)
+    return torch.round(x * step) / step if decimals > 0 else torch.round(x / step) * step
+
+
+def _sinc(x: torch.Tensor) -> torch.Tensor:
+    """As torch._refs has it. The rounding of pi x shows where the sine is near 0."""
+    angle = _number(math.pi, x) * x
+    return torch.where(angle == 0, 1.0, torch.sin(angle) / angle)
 
 
 def _centred(
@@ -127,11 +179,21 @@ def _batch_norm(
 
 @functools.cache
 def formulas() -> dict[Any, tuple[Formula, ...]]:
-    """Operations by their parts: ours, then PyTorch's core decompositions, then its others."""
+    """Operations by their parts: ours, then PyTorch's core decompositions, then its others.
+
+    Of PyTorch's, those that a rule covers are left out: it knows more than their parts tell.
+    """
     from torch._decomp import core_aten_decompositions, decomposition_table
 
     aten = torch.ops.aten
     ours: dict[Any, Formula] = {
+        aten.addcmul.default: _addcmul,
+        aten.addcdiv.default: _addcdiv,
+        aten.ldexp.Tensor: _ldexp,
+        aten.lerp.Scalar: _lerp,
+        aten.lerp.Tensor: _lerp,
+        aten.round.decimals: _round_decimals,
+        aten.sinc.default: _sinc,
         aten.var.correction: _variance,
         aten.var_mean.correction: _variance_and_mean,
         aten.gelu.default: _gelu,
@@ -146,8 +208,10 @@ def formulas() -> dict[Any, tuple[Formula, ...]]:
     # The core table leaves whole what a backend may have a kernel for; a guess is worse than a formula. A
     # pointwise operation has a rule, which needs none.
     rest = {op: rule for op, rule in decomposition_table.items() if torch.Tag.pointwise not in _tags(op)}
-    single = {**rest, **core_aten_decompositions(), **ours}
-    return {op: (rule,) for op, rule in single.items() if isinstance(op, torch._ops.OpOverload)} | {
+    theirs = {**rest, **core_aten_decompositions()}
+    single = {op: rule for op, rule in theirs.items() if isinstance(op, torch._ops.OpOverload)}
+    single = {op: rule for op, rule in single.items() if not covered(op.overloadpacket.__name__)} | ours
+    return {op: (rule,) for op, rule in single.items()} | {
         op: tuple(functools.partial(rule, order=order) for order in (_centred, _scaled))
         for op, rule in norms.items()
     }

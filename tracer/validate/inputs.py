@@ -58,8 +58,10 @@ def random_tensor(
 
     Floats have magnitudes in [1/4, 2) and mixed signs: no value is so small that ignoring it passes, no sum
     of 100 000 products comes near the end of float16 (65504), and sums do not cancel by construction.
-    `scale`, a power of two, multiplies them. With `positive` all signs are plus. Integers lie in [low, high);
-    `distinct` ones differ from each other, along the last dim where there are more of them than values.
+    `scale`, a power of two, multiplies them. With `positive` all signs are plus, and no integer is 0.
+    Integers lie in [low, high); `distinct` ones differ from each other. Where there are more of them than
+    values, those of as many trailing dims differ as have no more elements than there are values, and beyond
+    those every dim by itself that is no longer.
     `distinct` floats, and integers without `high`, differ along every dim that is no longer than there are
     values: 30 000 of float16, 25 000 of bfloat16, a million of float32, half as many where they are positive.
     Those of a long dim reach below 1/4.
@@ -68,6 +70,7 @@ def random_tensor(
     """
     if _skip_floats and dtype.is_floating_point:
         return torch.zeros(1, dtype=dtype).as_strided(tuple(shape), (0,) * len(shape))
+    low = max(low, 1) if positive and not dtype.is_floating_point else low
     dense = _is_dense(shape, stride)
     span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
     offset = 0 if dense else 64
@@ -152,18 +155,18 @@ def _distinct(
     low: int,
     high: int,
 ) -> torch.Tensor:
-    count = 1
-    for extent in shape:
-        count *= extent
-    row = shape[-1] if shape else 1
+    width = max(high - low, 1)
+    inner = len(shape)
+    while inner and math.prod(shape[inner - 1 :]) <= width:
+        inner -= 1
+    places = torch.arange(math.prod(shape[inner:])).reshape(tuple(shape[inner:]))
+    for extent in reversed(shape[:inner]):
+        # Another shift for every row: two elements of one place in their rows differ as well.
+        shifts = torch.randperm(width, generator=generator).repeat(-(-extent // width))[:extent]
+        places = shifts.view(-1, *[1] * places.dim()) + places
+    values = torch.randperm(width, generator=generator)[places % width]
     result = torch.empty_strided(tuple(shape), tuple(stride), dtype=dtype)
-    if count <= high - low:
-        values = torch.randperm(high - low, generator=generator)[:count]
-    else:
-        width = max(high - low, row)
-        rows = [torch.randperm(width, generator=generator)[:row] for _ in range(count // max(row, 1))]
-        values = torch.cat(rows) if rows else torch.empty(0, dtype=torch.int64)
-    return result.copy_((values + low).reshape(tuple(shape)).to(dtype))
+    return result.copy_((values + low).to(dtype))
 
 
 def _is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:

@@ -18,6 +18,7 @@ _WIDE = {
     torch.float64: torch.float64, torch.complex64: torch.complex128, torch.complex128: torch.complex128,
 }  # fmt: skip
 
+_LARGEST = torch.finfo(torch.float64).max
 
 Observer = Callable[[list[torch.Tensor]], None]
 _observers: list[Observer] = []
@@ -58,11 +59,19 @@ def widened(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def round_once(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """`values` in `dtype`, rounded once, to nearest even.
 
+    The largest float64 is a limit of the arithmetic that the oracle runs in (`nan_to_num` of an infinity),
+    and becomes that of `dtype`: no other result is so large.
+
     PyTorch converts float64 to float16 and bfloat16 by way of float32, which rounds twice. Here the first
     step rounds to odd instead, which leaves the second step's result right (Boldo and Melquiond, 2008: round
     to odd needs two more bits than the target; float32 has 13 more than float16 and 16 more than bfloat16).
     """
-    if values.dtype != torch.float64 or dtype not in (torch.float16, torch.bfloat16):
+    if values.dtype != torch.float64 or not dtype.is_floating_point:
+        return values.to(dtype)
+    # Without a temporary where all are smaller, as nearly always.
+    if values.numel() and not all(float(end.abs()) < _LARGEST for end in values.aminmax()):
+        values = values.where(values.abs() != _LARGEST, values.sign() * torch.finfo(dtype).max)
+    if dtype not in (torch.float16, torch.bfloat16):
         return values.to(dtype)
     near = values.to(torch.float32)
     exact = near.to(torch.float64)
