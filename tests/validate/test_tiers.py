@@ -263,6 +263,18 @@ def test_half_of_a_row_shows_where_the_extreme_is_in_both(make_folder, op):
     assert any(name.startswith("half of r0") for name in tiers.check_controls(folder).caught)
 
 
+def test_an_integer_divisor_is_never_zero_and_its_zeros_are_no_control(make_folder):
+    spec = "torch.int64[6, 200]:[200, 1]+0"
+    folder = make_folder(f"torch.floor_divide($0, $1); $0={spec}; $1={spec}")
+    score = tiers.check_controls(folder)
+    excluded = {name: why for name, why in score.excluded.items() if name.startswith("zeroed")}
+    assert list(excluded.values()) == ["the op does not take it: RuntimeError"]
+    assert score.survived == []
+    found = scaling.scale(folder)
+    assert isinstance(found, scaling.Scaled)
+    assert sum(bool((tensor == 0).any()) for tensor in found.problem.inputs.values()) <= 1
+
+
 def test_a_size_that_no_memory_holds_is_passed_over(make_folder):
     # 8 is a size of the input, of the output, and how often an element is repeated.
     tensor = "$0=torch.float32[2, 33, 1, 64]:[2112, 1, 2112, 33]+0"

@@ -76,7 +76,7 @@ def prepared(folder: Folder, data: Mapping[str, Any]) -> Problem:
         generator = torch.Generator().manual_seed(1)
         made = {
             name: random_tensor(
-                *layouts[name], generator=generator, positive=positive, **data["ranges"].get(name, {})
+                *layouts[name], generator=generator, **{"positive": positive, **data["ranges"].get(name, {})}
             )
             for name in names
         }

@@ -16,6 +16,7 @@ import torch
 
 from tracer.capture import CapturedOp, capture
 from tracer.capture.kernel import Buffer
+from tracer.emit.domains import positive_inputs
 from tracer.emit.index_ranges import index_ranges
 from tracer.emit.layout import definitions
 from tracer.emit.orders import input_orders
@@ -243,6 +244,10 @@ def input_bounds(captured: CapturedOp) -> dict[str, dict[str, Any]]:
         bounds.setdefault(name, {})["ordered"] = True
     for name, scale in input_scales(captured).items():
         bounds.setdefault(name, {})["scale"] = scale
+    dtypes = {buffer.name: _layout(buffer)[2] for buffer in captured.buffers}
+    for name in positive_inputs(captured):
+        if not dtypes[name].is_floating_point:
+            bounds.setdefault(name, {})["positive"] = True
     return bounds
 
 
@@ -254,7 +259,9 @@ def _inputs(
 ) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     return {
-        name: random_tensor(*layouts[name], generator=generator, positive=positive, **bounds.get(name, {}))
+        name: random_tensor(
+            *layouts[name], generator=generator, **{"positive": positive, **bounds.get(name, {})}
+        )
         for name in names
     }
 
