@@ -105,8 +105,10 @@ def statement(expression: str, head: str = "", tail: str = "", depth: int = 0) -
 def _items(node: ast.expr, text: str) -> tuple[str, list[tuple[str, str]], str]:
     """Opening text, (prefix, expression) of every item, and closing text of the outermost bracket."""
 
-    def source(part: ast.AST) -> str:
-        return ast.get_source_segment(text, part) or ""
+    line = text.encode()  # Offsets of syntax trees count bytes.
+
+    def source(part: ast.expr) -> str:
+        return line[part.col_offset : part.end_col_offset].decode()
 
     if isinstance(node, ast.Call):
         items = [("", source(argument)) for argument in node.args]
