@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
+
+from tracer.ktir.simulator import Module
 
 
 @pytest.fixture
@@ -86,3 +89,22 @@ def test_lower_of_a_path_that_is_not_there_names_the_path(harvest):
         outcome = harvest("lower", path)
         assert outcome.code == 4
         assert outcome.err.startswith(f"HV901 {path} cannot be read: no such file")
+
+
+def test_lower_at_another_size_and_number_of_cores(harvest, harvested):
+    folder = harvested / "torch.nn.functional.silu.1_spyre"
+    outcome = harvest("lower", folder, "--arg", "x0_size=5001", "--cores", "3")
+    assert outcome.code == 0
+    assert "grid = [3]" in outcome.out
+    (name,) = (file.stem for file in folder.glob("*.ktir"))
+    x = torch.randn(5001, dtype=torch.float16)
+    result = Module.parse(outcome.out).function(name).run([x, torch.empty_like(x)], uninitialized=[1])
+    torch.testing.assert_close(result.outputs[0], torch.nn.functional.silu(x))
+
+
+@pytest.mark.parametrize("value", ["x0_size", "x0_size=-1", "x0_size=1.5", "in_ptr0=1", "CORES=2", "n=3"])
+def test_lower_at_no_number_is_one_sentence(harvest, harvested, value):
+    outcome = harvest("lower", harvested / "torch.nn.functional.silu.1_spyre", "--arg", value)
+    assert (outcome.code, outcome.out) == (4, "")
+    assert outcome.err.startswith(f"HV905 {value} is no NAME=NUMBER of these kernels. Try: --arg with a name")
+    assert "x0_size, X0_BLOCK, and" in outcome.err

@@ -35,3 +35,11 @@ class WrongCommandLine(HarvestError):
     code = "HV904"
     message = "{detail}"
     advice = "`{command} --help`."
+
+
+class BadValue(HarvestError):
+    """A value for lowering is no number of the kernels."""
+
+    code = "HV905"
+    message = "{value} is no NAME=NUMBER of these kernels"
+    advice = "--arg with a name out of {names}, and a number from 0."
