@@ -31,10 +31,6 @@ class SpyreTarget:
     systolic_flop_per_cycle: int = 1024
     """Matrix unit of one core (a multiply-add is two)."""
 
-    def elements_per_stick(self, element_bytes: int) -> int:
-        """Number of elements of `element_bytes` bytes in one stick."""
-        return self.stick_bytes // element_bytes
-
 
 SPYRE = SpyreTarget()
 
