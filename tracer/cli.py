@@ -294,18 +294,17 @@ def lower(
     cores: Annotated[int | None, typer.Option(min=1, help="Another number of programs.")] = None,
 ) -> None:
     """Lower the Triton kernels of a folder again, as traced or at other values, and print their KTIR."""
-    from tracer.emit.read_folder import read_kernels
     from tracer.lower import lower as lower_kernel
-    from tracer.report.relower import at_values
+    from tracer.report.relower import kernels_at
     from tracer.report.show import kernel_folder
     from tracer.target import SPYRE
 
-    kernels = {found.name: found for found in read_kernels(kernel_folder(file))}
+    kernels = {found.name: found for found in kernels_at(kernel_folder(file), arg or [], cores)}
     if kernel is not None and kernel not in kernels:
         raise typer.BadParameter(f"choose from {', '.join(kernels)}", param_hint="--kernel")
-    chosen = kernels.values() if kernel is None else [kernels[kernel]]
-    for found in at_values(chosen, arg or [], cores):
-        typer.echo(lower_kernel(found, SPYRE).text, nl=False)
+    for name, found in kernels.items():
+        if kernel in (None, name):
+            typer.echo(lower_kernel(found, SPYRE).text, nl=False)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.emit.conftest import SPYRE, spyre_kernel
 from tracer.capture.kernel import Buffer
 from tracer.emit.naming import unique_kernels
 from tracer.emit.read_folder import read_kernels
@@ -96,6 +97,14 @@ def test_every_file_names_model_op_tool_and_inputs(record):
         joined = "".join(line.lstrip("#/ ") for line in text.splitlines())
         assert one.captured.call.identity.replace(" ", "") in joined.replace(" ", "")
         assert f"harvest 0.1.0 from inputs {one.inputs_digest}" in text
+
+
+def test_numbers_that_may_follow_an_extent_are_named(record):
+    head = "Only for the traced extents"
+    assert head not in render_folder(record())["triton_kernel.py"]
+    ends_at = spyre_kernel(source=SPYRE.replace("x0 * X0_BLOCK]).to", "11 - x0 * X0_BLOCK]).to"))
+    text = render_folder(record(kernels=(ends_at,)))["triton_kernel.py"]
+    assert f"# {head}, which 11 may follow: harvest the op again for others.\n" in text
 
 
 def test_an_in_place_op_says_so(record):

@@ -108,3 +108,13 @@ def test_lower_at_no_number_is_one_sentence(harvest, harvested, value):
     assert (outcome.code, outcome.out) == (4, "")
     assert outcome.err.startswith(f"HV905 {value} is no NAME=NUMBER of these kernels. Try: --arg with a name")
     assert "x0_size, X0_BLOCK, and" in outcome.err
+
+
+def test_lower_at_another_extent_than_its_text_holds_for_is_refused(harvest, harvested):
+    folder = harvested / "torch.nn.functional.silu.1_spyre"
+    kernel = folder / "triton_kernel.py"
+    kernel.write_text(kernel.read_text().replace("x0 = tile * X0_BLOCK", "x0 = tile * X0_BLOCK + 77"))
+    outcome = harvest("lower", folder, "--arg", "x0_size=5001")
+    assert (outcome.code, outcome.out) == (4, "")
+    assert outcome.err.startswith("HV906 --arg x0_size=5001: 77 in the kernels' text may follow the traced")
+    assert harvest("lower", folder, "--cores", "2").code == 0

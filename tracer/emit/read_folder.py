@@ -45,6 +45,14 @@ def read_kernels(folder: Path) -> tuple[SpyreKernel, ...]:
     return tuple(kernels)
 
 
+def read_identity(folder: Path) -> str:
+    """The identity of a folder's op, from its wrapper.py. Raises NoFolder."""
+    try:
+        return str(ast.literal_eval(_assignments(_tree(folder, "wrapper.py"))["CALL"]))
+    except (OSError, KeyError, ValueError) as error:
+        raise NoFolder(folder=folder, detail="its wrapper.py has no CALL") from error
+
+
 def _tree(folder: Path, name: str) -> ast.Module:
     try:
         return ast.parse((folder / name).read_text(encoding="utf-8"))

@@ -29,6 +29,7 @@ from tracer.emit.templates import environment
 from tracer.lower.ktir_text import Ktir
 from tracer.models.replay import float64, render
 from tracer.rewrite.kernel import SpyreKernel
+from tracer.rewrite.traced_numbers import traced_numbers
 from tracer.target import SPYRE, SpyreTarget
 
 SLOW_BYTES = 256 * 1024 * 1024
@@ -111,6 +112,7 @@ def _context(record: OpRecord) -> dict[str, Any]:
         "summary": _summary(record, render(call, inputs)),
         "originals": list(dict.fromkeys(kernel.source.strip("\n") for kernel in captured.kernels)),
         **_code(record.kernels),
+        "traced_numbers": listed([*map(str, traced_numbers(record.kernels, call))]),
         "plans": {name: kernel.plan for name, kernel in kernels.items()},
         "signatures": {name: kernel.signature for name, kernel in kernels.items()},
         "stages": [stage_expression(kernel, naming.ktir_name(kernel.name)) for kernel in record.kernels],

@@ -43,3 +43,11 @@ class BadValue(HarvestError):
     code = "HV905"
     message = "{value} is no NAME=NUMBER of these kernels"
     advice = "--arg with a name out of {names}, and a number from 0."
+
+
+class FixedExtents(HarvestError):
+    """A kernel whose text may hold at the traced extents alone is to be lowered at another."""
+
+    code = "HV906"
+    message = "--arg {value}: {numbers} in the kernels' text may follow the traced extents"
+    advice = "harvest the op at that size."

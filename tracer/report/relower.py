@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from tracer.report.errors import BadValue
+from tracer.emit.pieces import listed
+from tracer.emit.read_folder import read_identity, read_kernels
+from tracer.report.errors import BadValue, FixedExtents
 from tracer.rewrite.kernel import SpyreKernel
+from tracer.rewrite.traced_numbers import traced_numbers
+from tracer.validate.call_text import parse_identity
 
 
-def at_values(
-    kernels: Iterable[SpyreKernel], values: Sequence[str], cores: int | None
-) -> tuple[SpyreKernel, ...]:
-    """The kernels with the numbers of `values` (`x0_size=24`), launched on `cores` programs.
+def kernels_at(folder: Path, values: Sequence[str], cores: int | None) -> tuple[SpyreKernel, ...]:
+    """The kernels of a folder with the numbers of `values` (`x0_size=24`), launched on `cores` programs.
 
     A value counts for every kernel that has an integer or a block of that name; what is not given stays as
-    it was traced. Raises BadValue.
+    it was traced. Raises NoFolder, BadValue, and FixedExtents where the text may not hold at another size.
     """
-    kernels = tuple(kernels)
+    kernels = read_kernels(folder)
     names = dict.fromkeys(name for kernel in kernels for name in _numbers(kernel))
     given = dict(_value(text, names) for text in values)
+    resized = next((text for text in values if "_size" in text), None)
+    numbers = traced_numbers(kernels, parse_identity(read_identity(folder))) if resized else ()
+    if numbers:
+        raise FixedExtents(value=resized, numbers=listed([*map(str, numbers)]))
     return tuple(_changed(kernel, given, cores) for kernel in kernels)
 
 
