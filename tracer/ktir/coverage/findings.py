@@ -7,16 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-from xdsl.dialects import arith, scf
-from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
 
 from tracer.ktir.accessed import origins
 from tracer.ktir.coverage.accesses import AccessMap, Coverage, Missing
-from tracer.ktir.coverage.repeats import Trace, repetition
-from tracer.ktir.coverage.shares import loads_behind
+from tracer.ktir.coverage.contractions import operand_findings
+from tracer.ktir.coverage.repeats import repetition
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
 from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator.provenance import views_of
@@ -50,7 +48,8 @@ def coverage_findings(
     except KtirError as error:
         found = [d for d in error.diagnostics if d.code not in _UNDECIDED]
     else:
-        found = [*_outputs(function, trace.coverage), *_operands(function, trace), *trace.findings]
+        operands = operand_findings(function, trace, _static_arguments(function))
+        found = [*_outputs(function, trace.coverage), *operands, *trace.findings]
     return [with_source(d, function.module.lines) for d in found]
 
 
@@ -162,117 +161,6 @@ def _within(
     found = AccessMap({(0, part, strides): shifted}).missing(part, strides)
     first = tuple(i + s for i, s in zip(found.first, start, strict=True)) if found.first else None
     return Missing(found.count, first)
-
-
-def _operands(function: Traceable, trace: Trace) -> Iterable[Diagnostic]:
-    summed = _summed(function, trace)
-    for position, name, sizes, strides in _static_arguments(function):
-        reads = trace.coverage.reads.get(position, AccessMap())
-        boxes = reads.boxes.get((0, sizes, strides), [])
-        if position in function.stored or not boxes or len(reads.boxes) != 1 or reads.points:
-            continue
-        for load, axes in summed.items():
-            if not _is(load.operands[0], position):
-                continue
-            for axis, cause in axes.items():
-                left = _gaps([(lo[axis], lo[axis] + n[axis]) for lo, n in boxes], sizes[axis])
-                if left:
-                    text = (
-                        f"{left.count} of {sizes[axis]} positions of {name} along axis {axis} are never read:"
-                        f" {cause}; the first is"
-                    )
-                    yield _warning(load, "KT303", text, left)
-
-
-def _summed(function: Traceable, trace: Trace) -> dict[Operation, dict[int, str]]:
-    """By load: the axes of its view that something sums over, and what to say of one that is not whole."""
-    found: dict[Operation, dict[int, str]] = {}
-    for load, contraction in _contracted(function).items():
-        for axis, loop in _summed_axes(load).items():
-            lines = location(contraction)[1], location(loop)[1]
-            text = (
-                f"{contraction.name} in line {lines[0]} sums over a part (check bounds and step of the loop"
-                f" in line {lines[1]}, and the tile)"
-            )
-            found.setdefault(load, {})[axis] = text
-    for load, axes in trace.divided.items():
-        for axis, produce in axes.items():
-            text = (
-                f"the cores that meet at {produce.name} in line {location(produce)[1]} take a part together"
-                " (check the grid, its producers, and the tile)"
-            )
-            found.setdefault(load, {}).setdefault(axis, text)
-    # What is multiplied with something that moves along a sum must move with it.
-    for term in trace.terms:
-        for number in term.summed:
-            along = [(s.load, axis) for s in term.sources for axis, of in enumerate(s.axes) if of == number]
-            extents = {_extent(load, axis) for load, axis in along}
-            texts = [found[load][axis] for load, axis in along if axis in found.get(load, {})]
-            for load, axis in along if texts and len(extents) == 1 else ():
-                found.setdefault(load, {}).setdefault(axis, texts[0])
-    return found
-
-
-def _extent(load: Operation, axis: int) -> int:
-    tile = load.operands[0].owner
-    assert isinstance(tile, ktdp.ConstructAccessTileOp)
-    return tile.base.type.get_shape()[axis]  # type: ignore[attr-defined]
-
-
-def _summed_axes(load: Operation) -> dict[int, Operation]:
-    """Axes of a loaded view whose subscript moves with a loop that carries a partial result."""
-    tile = load.operands[0].owner
-    found: dict[int, Operation] = {}
-    loop = load.parent_op()
-    while loop is not None and isinstance(tile, ktdp.ConstructAccessTileOp):
-        if isinstance(loop, scf.ForOp) and loop.results:
-            step = loop.body.block.args[0]
-            for axis, expression in enumerate(tile.base_map.data.results):
-                if any(_depends(tile.indices[i], step) for i in expression.used_dims()):
-                    found.setdefault(axis, loop)
-        loop = loop.parent_op()
-    return found
-
-
-def _depends(value: SSAValue, on: SSAValue) -> bool:
-    todo, passed = [value], set[SSAValue]()
-    while todo:
-        current = todo.pop()
-        if current is on:
-            return True
-        if current not in passed:
-            passed.add(current)
-            todo += sources(current)
-    return False
-
-
-def _gaps(intervals: Iterable[tuple[int, int]], extent: int) -> Missing:
-    covered = np.zeros(extent, dtype=bool)
-    for begin, end in intervals:
-        covered[begin:end] = True
-    missing = np.flatnonzero(~covered)
-    return Missing(len(missing), (int(missing[0]),) if len(missing) else None)
-
-
-def _contracted(function: Traceable) -> dict[Operation, Operation]:
-    """Loads whose values reach a contraction or a reduction, and the first that they reach."""
-    found: dict[Operation, Operation] = {}
-    for op in function.op.walk():
-        for load in loads_behind(_reduced_operands(op)):
-            found.setdefault(load, op)
-    return found
-
-
-def _reduced_operands(op: Operation) -> list[SSAValue]:
-    if isinstance(op, GenericOp):
-        loops = set(range(op.indexing_maps.data[-1].data.num_dims))
-        kept = [m.data.used_dims() for m in op.indexing_maps.data[len(op.inputs) :]]
-        return list(op.inputs) if any(loops - set(used) for used in kept) else []
-    if op.name in ("linalg.matmul", "linalg.batch_matmul"):
-        return list(op.operands)[:2]
-    if op.name == "linalg.reduce":
-        return list(op.operands)[: len(op.operands) // 2]
-    return []
 
 
 def _static_arguments(function: Traceable) -> Iterable[tuple[int, str, tuple[int, ...], tuple[int, ...]]]:

@@ -27,6 +27,10 @@ from tracer.ktir.simulator.schedule import guarded
 from tracer.ktir.simulator.traceable import Traceable
 
 Point = tuple[int, ...]
+Place = tuple[int, int, Point, Point]
+"""Position of an argument, and offset, sizes and strides of a view of it."""
+Taken = dict[Operation, dict[Place, dict[int, set[tuple[int, int]]]]]
+"""By load and place: what its tiles take along every axis, from and up to."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,9 @@ class Adder(Tracer):
             self._begun[_first(block_of(total))].append(total)
         self._met = {t.sum: t.collective for t in terms if t.collective is not None}
         self._sound: set[Any] = set()
+        self.taken: Taken = {}
+        self.untold: set[Operation] = set()
+        """Loads of which some elements are not in `taken`."""
         self.repeated: dict[Operation, tuple[Step, Missing, int]] = {}
         """By operation that adds: the step, the elements it took again, and how many it could take."""
 
@@ -96,6 +103,20 @@ class Adder(Tracer):
             return None
         lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
         return Read(self._turns, (view.buffer.name, view.offset, view.strides), lo, box.shape)
+
+    def _box(self, op: Operation, view: View, lo: Point, extent: Point, store: bool) -> None:
+        super()._box(op, view, lo, extent, store)
+        position = self.positions.get(view.buffer.name)
+        if store or position is None or view.buffer.core is not None or 0 in extent:
+            return
+        place = (position, view.offset, view.sizes, view.strides)
+        axes = self.taken.setdefault(op, {}).setdefault(place, {})
+        for axis, (begin, size) in enumerate(zip(lo, extent, strict=True)):
+            axes.setdefault(axis, set()).add((begin, begin + size))
+
+    def _points(self, op: Operation, view: View, addresses: np.ndarray, store: bool) -> None:
+        super()._points(op, view, addresses, store)
+        self.untold.add(op)
 
     def marked(self, op: Operation) -> None:
         """A block begins, with new sums; a term is added."""
@@ -166,6 +187,11 @@ class Trace:
     """
     terms: tuple[Term, ...]
     divided: Causes
+    taken: Taken
+    untold: frozenset[Operation]
+    """Loads that take elements one by one, which `taken` does not hold."""
+    repeated: frozenset[Operation]
+    """Operations that sum an element more than once."""
 
 
 def repetition(
@@ -178,7 +204,16 @@ def repetition(
     tracer = traced(function, args, kind, grid=grid, max_steps=max_steps, marks=marks)
     tracer.finish()
     findings = (*tracer.diagnostics(), *_warnings(tracer))
-    return Trace(tracer.coverage, findings, found, tracer.shares.divided(tracer.members))
+    divided = tracer.shares.divided(tracer.members)
+    return Trace(
+        tracer.coverage,
+        findings,
+        found,
+        divided,
+        tracer.taken,
+        frozenset(tracer.untold),
+        frozenset(tracer.repeated),
+    )
 
 
 def _first(block: Block) -> Operation:

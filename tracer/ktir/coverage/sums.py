@@ -100,7 +100,7 @@ def _terms(function: func.FuncOp) -> Iterator[Term]:
         nested = parent is not None and parent.name.startswith(("scf.", "ktdp.inter_tile_produce"))
         if parent is not function and not nested:
             continue
-        for operands, out, reduced in _additions(op):
+        for operands, out, reduced in additions(op):
             for total, summed in _sums(op.results[0], out):
                 reader = Reader(block_of(total), formulas, cores=_collective(total) is not None)
                 if any(inner.name == "linalg.index" for inner in op.walk()):
@@ -116,7 +116,7 @@ def _terms(function: func.FuncOp) -> Iterator[Term]:
                     yield Term(op, total, formula, tuple(reader.sources), free)
 
 
-def _additions(op: Operation) -> Iterator[tuple[list[tuple[SSAValue, Dims]], Dims, set[int]]]:
+def additions(op: Operation) -> Iterator[tuple[list[tuple[SSAValue, Dims]], Dims, set[int]]]:
     """For every term that an op adds: its operands, the result's axes as loops, the loops summed."""
     if not _is_sum(op):
         return
