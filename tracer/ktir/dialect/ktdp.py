@@ -25,8 +25,8 @@ Constructors (all importable from here; values are `SSAValue`s, sizes and stride
     arith:  RemfOp(lhs, rhs), IndexCastUIOp(value, type), CmpiOp(lhs, rhs, "slt"), CmpfOp(lhs, rhs, "olt"),
             SelectOp(condition, lhs, rhs), arith_ops.CASTS["arith.extf"](value, type): scalars and tensors
             alike
-    math:   see `value_ops`
-    tensor: GenerateOp(type, region), RankOp(tensor), and those of `value_ops`
+    math:   see `value_ops` and `gather_ops`
+    tensor: GenerateOp(type, region), RankOp(tensor), and those of `value_ops` and `gather_ops`
     scf:    ForallOp(lower, upper, step, body, outputs=())
 
 Everything else is xDSL's own (`xdsl.dialects.arith`, `linalg`, `math`, `scf`, `tensor`, `func`).
@@ -40,7 +40,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, linalg, math, scf, tensor
 from xdsl.ir import Dialect
 
-from tracer.ktir.dialect import arith_ops, value_ops
+from tracer.ktir.dialect import arith_ops, gather_ops, value_ops
 from tracer.ktir.dialect.arith_ops import CmpfOp, CmpiOp, IndexCastUIOp, SelectOp
 from tracer.ktir.dialect.attributes import (
     AccessTileType,
@@ -160,8 +160,11 @@ def context() -> Context:
     extended: tuple[tuple[Dialect, Any], ...] = (
         (arith.Arith, own_arith),
         (linalg.Linalg, LINALG_OPS),
-        (math.Math, value_ops.MATH_OPS),
-        (tensor.Tensor, (*TENSOR_OPS, *value_ops.TENSOR_OPS, ParallelInsertSliceOp)),
+        (math.Math, (*value_ops.MATH_OPS, *gather_ops.MATH_OPS)),
+        (
+            tensor.Tensor,
+            (*TENSOR_OPS, *value_ops.TENSOR_OPS, *gather_ops.TENSOR_OPS, ParallelInsertSliceOp),
+        ),
         (scf.Scf, (*SCF_OPS, *REGION_OPS)),
     )
     for dialect, extra in extended:

@@ -33,7 +33,7 @@ TRANSCENDENTAL = {
     f"math.{name}"
     for name in (
         "exp", "exp2", "expm1", "sqrt", "rsqrt", "log", "log2", "log10", "log1p", "tanh", "sin", "cos",
-        "tan", "erf", "erfc",
+        "tan", "erf", "erfc", "sincos",
         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "cbrt", "powf",
     )
 } | {f"linalg.{name}" for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "powf")}  # fmt: skip

@@ -4,6 +4,7 @@ from tracer.ktir.simulator import (  # noqa: F401
     emit_arith,
     emit_control,
     emit_distributed,
+    emit_gather,
     emit_generic,
     emit_ktdp,
     emit_linalg,

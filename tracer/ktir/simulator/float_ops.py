@@ -223,6 +223,7 @@ _PLAIN: dict[str, TileFunction] = {
     "minimumf": _minimum,
     "maxnumf": _numbers(_maximum),
     "minnumf": _numbers(_minimum),
+    "clampf": lambda a, low, high: _maximum(_minimum(a, high), low),
     "roundeven": torch.round,
     "round": _round_half_away,
     **{
@@ -251,6 +252,14 @@ def float_function(name: str, el: Element) -> TileFunction | None:
         return _ROUNDS_ITSELF[name]
     function = _BY_TYPE.get((name, el.name)) or _PLAIN.get(name)
     return in_single(function, el) if function is not None and el.narrow else function
+
+
+def sine_and_cosine(el: Element) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """`math.sincos` on tiles of that element type: what `math.sin` and `math.cos` give."""
+    sine, cosine = float_function("sin", el), float_function("cos", el)
+    assert sine is not None
+    assert cosine is not None
+    return lambda a: (sine(a), cosine(a))
 
 
 def float_test(name: str, el: Element) -> TileFunction | None:

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element, rounder, unsigned, wrap
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.float_ops import float_function, float_test
+from tracer.ktir.simulator.float_ops import float_function, float_test, sine_and_cosine
 
 ScalarFunction = Callable[..., Any]
 
@@ -290,6 +290,9 @@ def _math(name: str, op: Operation) -> ScalarFunction | None:
         dtypes = [element(v.type).dtype for v in op.operands]
         return lambda *a: tile(*(torch.tensor(v, dtype=d) for v, d in zip(a, dtypes, strict=True))).item()
     source = element(op.operands[0].type)
+    if name == "sincos":
+        both = sine_and_cosine(target)
+        return lambda a: tuple(v.item() for v in both(torch.tensor(a, dtype=target.dtype)))
     if (test := float_test(name, source)) is not None:
         return lambda a: bool(test(torch.tensor(a, dtype=source.dtype)))
     bits = target.bits

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from tracer.ktir.simulator.dtypes import Element, element
 from tracer.ktir.simulator.faults import Fault
-from tracer.ktir.simulator.float_ops import float_function, float_test, in_single
+from tracer.ktir.simulator.float_ops import float_function, float_test, in_single, sine_and_cosine
 from tracer.ktir.simulator.rounding import from_integers, narrowed
 from tracer.ktir.simulator.scalar_ops import CMPF, CMPI, predicate_of, scalar_function
 
@@ -207,7 +207,7 @@ def _cast(name: str, source: Element, target: Element) -> TileFunction | None:
     return None
 
 
-def tile_function(op: Operation) -> TileFunction | None:
+def tile_function(op: Operation) -> Callable[..., Any] | None:
     """The function of an elementwise arith or math op on tiles, or None for any other op."""
     dialect, _, name = op.name.partition(".")
     if dialect not in ("arith", "math") or not op.results or not op.operands:
@@ -226,6 +226,8 @@ def tile_function(op: Operation) -> TileFunction | None:
         return torch.where
     if (test := float_test(name, source)) is not None:
         return test
+    if name == "sincos":
+        return sine_and_cosine(target)
     if name in ("shli", "shrsi", "shrui"):
         return _shift(name, target)
     return element_function(name, target) or _cast(name, source, target)
