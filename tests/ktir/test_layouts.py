@@ -117,6 +117,23 @@ def test_a_view_that_folds_all_of_an_argument(
     assert [message[: len(want)] for message in found] == ([want] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("shape", "strides", "told"),
+    [
+        # Windows of 4, 2 apart: 3 of them fit a row of 8.
+        ("3x4", "2, 1", False),
+        ("4x4", "2, 1", True),
+        # Windows of 3 rows, 1 apart: 2 of them fit 4 rows.
+        ("2x3", "8, 8", False),
+        ("2x8", "0, 1", False),
+        ("2x8", "4, 1", True),
+    ],
+)
+def test_windows_that_slide_stay_in_rows(reader: Text, shape: str, strides: str, told: bool) -> None:
+    found = said(reader(shape, strides), numbers(4, 8))
+    assert [m.endswith("it goes on from one row to the middle of another") for m in found] == [True] * told
+
+
 def test_a_part_of_an_argument_is_meant(reader: Text) -> None:
     before = "%c16 = arith.constant 16 : index\n%later = arith.addi %in, %c16 : index"
     text = reader("2x8", before=before, pointer="later")

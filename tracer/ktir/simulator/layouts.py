@@ -2,7 +2,9 @@
 
 A view counts elements of memory, whatever shape the array has, so that an array of another layout is read in
 another order than its own. One dimension is memory of any form, unless a view of as many elements takes some
-twice; so is an array whose axes a view only merges or splits.
+twice; so is an array whose axes a view only merges or splits. A view that takes elements twice is a window
+that slides, or a row for all, as long as it stays in the rows of the array: of a wrong stride that does, and
+of one over an array of one dimension with more or fewer elements, nothing can be said.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def differs(shape: Sequence[int], stride: Sequence[int], view: Seen) -> str | No
         return "the axes are in another order"
     if not contiguous:
         return None if _within(_merged(own), merged) else "it takes what lies between the array's elements"
-    if prod(view.sizes) != prod(shape) and not _along(own, array):
+    if prod(view.sizes) == prod(shape):
+        return None
+    if not _along(own, array) or (overlapping(view.sizes, view.strides) and not _in_rows(own, array)):
         return "it goes on from one row to the middle of another"
     return None
 
@@ -163,6 +167,16 @@ def _along(view: Axes, array: Axes) -> bool:
         if step != stride and (extent - 1) * (stride // step) >= length:
             return False
     return True
+
+
+def _in_rows(view: Axes, array: Axes) -> bool:
+    """Whether the axes of a view that slides over a contiguous array stay in its rows, all together."""
+    reach: dict[int, int] = {}
+    for extent, stride in view:
+        steps = [s for _, s in array if stride % s == 0]
+        if stride and steps:
+            reach[max(steps)] = reach.get(max(steps), 0) + (extent - 1) * (stride // max(steps))
+    return all(reach.get(stride, 0) < extent for extent, stride in array)
 
 
 def _views(
