@@ -62,7 +62,7 @@ def test_an_output_left_out(rows: Callable[[], Function]) -> None:
     assert (found.severity, found.coordinates) == ("warning", (4,))
 
 
-@pytest.mark.parametrize("options", [{"sanitize": False}, {"mode": "ktir_cpu"}])
+@pytest.mark.parametrize("options", [{"sanitize": False}, {"mode": "ktir_cpu"}, {"foresee": False}])
 def test_not_without_the_sanitizer(rows: Callable[[], Function], options: dict[str, Any]) -> None:
     assert run(rows(), 12, [1]) == ["KT302", "KT303"]
     assert run(rows(), 12, [1], **options) == []

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tracer.ktir.coverage import repeats
 from tracer.report.errors import BadArgument
 from tracer.report.run_ktir import simulate
 
@@ -294,3 +295,15 @@ def test_nothing_is_said_twice(kernel: Path):
     """The run foretells what the text tells, and the text is checked before it."""
     kernel.write_text(KERNEL.replace("grid = [2]", "grid = [1]"))
     assert [d.code for d in simulate(kernel).diagnostics] == ["KT302"]
+
+
+def test_a_file_is_traced_once(kernel: Path, monkeypatch: pytest.MonkeyPatch):
+    """What the text foretells is not looked for again by the run."""
+    kernel.write_text(KERNEL.replace("grid = [2]", "grid = [1]"))
+    traced = []
+    real = repeats.traced
+    monkeypatch.setattr(
+        repeats, "traced", lambda *args, **options: traced.append(1) or real(*args, **options)
+    )
+    assert [d.code for d in simulate(kernel).diagnostics] == ["KT302"]
+    assert traced == [1]

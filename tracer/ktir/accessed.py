@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tracer.ktir.affine import format_expr
 from tracer.ktir.diagnostics import location
-from tracer.ktir.dialect.ktdp import ConstructAccessTileOp, ConstructIndirectAccessTileOp, LoadOp, StoreOp
-from tracer.ktir.slices import sources
+from tracer.ktir.dialect.ktdp import (
+    ConstructAccessTileOp,
+    ConstructDistributedMemoryViewOp,
+    ConstructIndirectAccessTileOp,
+    ConstructMemoryViewOp,
+    LoadOp,
+    StoreOp,
+)
+from tracer.ktir.slices import behind, sources
 
 MOST = 8
 """Values that a message names at most as those behind a number."""
@@ -38,6 +45,75 @@ def accessed_view(op: Operation | None) -> str:
         indexed = f", indexed through {through}" if through else ""
         return f"; {_view(built.base)}{indexed}, in the tile{_line(built) or ' here'}"
     return ""
+
+
+def counterparts(op: Operation, kind: type[LoadOp | StoreOp]) -> str:
+    """` in line 12 or 17`: the loads or stores that reach the memory of an access, in its function.
+
+    Empty where there is none, or nothing but `op` itself.
+    """
+    function = op
+    while not isinstance(function, func.FuncOp):
+        parent = function.parent_op()
+        if parent is None:
+            return ""
+        function = parent
+    own = _memory(op)
+    found = [
+        other for other in function.walk() if isinstance(other, kind) and not own.isdisjoint(_memory(other))
+    ]
+    lines = sorted({location(other)[1] for other in found} - {0})
+    if not lines or found == [op] or len(lines) > MOST:
+        return ""
+    return f" in line {' or '.join(map(str, lines))}"
+
+
+def _memory(op: Operation) -> set[object]:
+    """The arguments that the views behind an access point to; the kind of memory where there are none."""
+    found: set[object] = set()
+    bases = [op.tile] if isinstance(op, LoadOp | StoreOp) else list(getattr(op, "index_views", ()))
+    while bases:
+        made = bases.pop().owner
+        if isinstance(made, ConstructAccessTileOp | ConstructIndirectAccessTileOp):
+            bases.append(made.base)
+        elif isinstance(made, ConstructDistributedMemoryViewOp):
+            bases += made.views
+        elif isinstance(made, ConstructMemoryViewOp):
+            owners = ((v, v.owner) for v in behind(made.pointer))
+            of = {v for v, o in owners if isinstance(o, Block) and isinstance(o.parent_op(), func.FuncOp)}
+            found |= of or {made.memory_space.is_local}
+    return found
+
+
+def suspects(stores: Sequence[Operation]) -> str:
+    """What decides where stores go: `check the grid, scf.for in line 17 and the tile in line 27`. Loops,
+    numbers and tile are those of the last store, conditions those of all.
+    """
+    parts = ["the grid"]
+    for store in stores:
+        for op in reversed(list(_above(store))):
+            if isinstance(op, scf.IfOp | scf.IndexSwitchOp):
+                asked = op.operands[0]
+                line = location(asked.owner)[1] if isinstance(asked, OpResult) else 0
+                value = f" ({value_name(asked)} of line {line})" if line and asked.name_hint else ""
+                parts.append(f"the condition of {op.name} in line {location(op)[1]}{value}")
+            elif store is stores[-1]:
+                parts.append(f"{op.name} in line {location(op)[1]}")
+    tile = stores[-1].operands[-1].owner
+    used = tile.operands[1:] if isinstance(tile, Operation) else ()
+    parts += origins(value for value in used if not isinstance(value.owner, arith.ConstantOp))
+    parts = list(dict.fromkeys(parts))
+    if isinstance(tile, Operation):
+        parts.append(f"the tile in line {location(tile)[1]}")
+    return f"check {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _above(op: Operation) -> Iterator[Operation]:
+    parent = op.parent_op()
+    while parent is not None:
+        if parent.name.startswith("scf."):
+            yield parent
+        parent = parent.parent_op()
 
 
 def origins(values: Iterable[SSAValue]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from xdsl.ir.affine import (
@@ -45,7 +45,7 @@ class Box:
     lo: tuple[int, ...]
     hi: tuple[int, ...]
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Extent of every axis, zero where the box is empty."""
         return tuple(max(0, h - b) for b, h in zip(self.lo, self.hi, strict=True))

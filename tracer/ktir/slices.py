@@ -78,6 +78,17 @@ def sources(value: SSAValue) -> list[SSAValue]:
     return []
 
 
+def behind(value: SSAValue) -> set[SSAValue]:
+    """Everything that a value is computed from, itself included."""
+    todo, passed = [value], set[SSAValue]()
+    while todo:
+        current = todo.pop()
+        if current not in passed:
+            passed.add(current)
+            todo += sources(current)
+    return passed
+
+
 def ends(region: Region) -> Sequence[SSAValue]:
     """What a one-block region yields."""
     last = region.block.last_op

@@ -149,6 +149,8 @@ def simulate(
             mode=mode,
             trace=watch,
             max_steps=max_steps,
+            # It is in `found`, traced with the elements of the arguments.
+            foresee=False,
         )
     except KtirError as error:
         found += error.diagnostics

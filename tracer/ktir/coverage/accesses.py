@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 from xdsl.ir import Operation
 
-from tracer.ktir.affine import order_points, set_box, set_points
+from tracer.ktir.affine import Box, order_points, set_box, set_points
 from tracer.ktir.diagnostics import KtirError, at
 from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator.access import addresses_of, check_box, coordinates
@@ -90,14 +91,20 @@ class AccessMap:
             np.unique([0, n, *(b[0][a] for b in boxes), *(b[0][a] + b[1][a] for b in boxes)])
             for a, n in enumerate(sizes)
         ]
-        cells = np.zeros([len(c) - 1 for c in cuts], dtype=np.int32)
-        for lo, extent in boxes:
-            window = tuple(
-                slice(int(np.searchsorted(c, b)), int(np.searchsorted(c, b + n)))
-                for c, b, n in zip(cuts, lo, extent, strict=True)
-            )
-            cells[window] += 1
-        return cells, cuts
+        if not cuts:
+            return np.asarray(len(boxes)), cuts
+        edges = []
+        for axis, c in enumerate(cuts):
+            begin, extent = (np.asarray([box[i][axis] for box in boxes]) for i in (0, 1))
+            edges.append((np.searchsorted(c, begin), np.searchsorted(c, begin + extent)))
+        # Every box adds 1 from its lowest corner on, and takes it back beyond its far sides.
+        cells = np.zeros([len(c) for c in cuts], dtype=np.int32)
+        for corner in product((0, 1), repeat=len(cuts)):
+            places = tuple(edge[far] for edge, far in zip(edges, corner, strict=True))
+            np.add.at(cells, places, (-1) ** sum(corner))
+        for axis in range(len(cuts)):
+            cells = np.cumsum(cells, axis=axis)
+        return cells[(slice(-1),) * len(cuts)], cuts
 
     def element_counts(self, numel: int) -> Tensor:
         """Accesses per element of the memory, for any mixture of layouts."""
@@ -233,6 +240,7 @@ class Tracer(Session):
         self.coverage = Coverage()
         self._reads: set[Any] = set()
         self._anywhere: Buffer | None = None
+        self._sets: dict[tuple[ktdp.ConstructAccessTileOp, tuple[int, ...]], Box | None] = {}
 
     def typed(self, buffer: Buffer, el: Element) -> Buffer:
         """As in `Session`, for memory of any size too."""
@@ -262,7 +270,7 @@ class Tracer(Session):
             return
         view, symbols, *subscripts = tile
         points = owner.access_tile_set.data
-        box = set_box(points, tuple(symbols))
+        box = self.box_of(owner, symbols)
         if isinstance(view, Tensor) or view is None:
             return
         if box is None:
@@ -284,6 +292,13 @@ class Tracer(Session):
             return
         check_box(view, lo, box.shape)
         self._box(op, view, lo, box.shape, store)
+
+    def box_of(self, tile: ktdp.ConstructAccessTileOp, symbols: Sequence[int]) -> Box | None:
+        """The set of a tile as a box; None where it is none."""
+        key = tile, tuple(symbols)
+        if key not in self._sets:
+            self._sets[key] = set_box(tile.access_tile_set.data, key[1])
+        return self._sets[key]
 
     def _map(self, view: View, store: bool) -> AccessMap | None:
         position = self.positions.get(view.buffer.name)

@@ -20,7 +20,7 @@ from tracer.ktir.coverage.sums import additions, block_of
 from tracer.ktir.diagnostics import Diagnostic, at, location
 from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator.traceable import Traceable
-from tracer.ktir.slices import sources
+from tracer.ktir.slices import behind
 
 Argument = tuple[int, str, tuple[int, ...], tuple[int, ...]]
 Causes = dict[Operation, dict[int, str]]
@@ -50,7 +50,7 @@ def operand_findings(
             if place not in trace.taken.get(load, {}):
                 continue
             for axis, cause in axes.items():
-                spans = [(lo[axis], lo[axis] + n[axis]) for lo, n in boxes] if alone else [(0, sizes[axis])]
+                spans = {(lo[axis], lo[axis] + n[axis]) for lo, n in boxes} if alone else {(0, sizes[axis])}
                 taken = _covered(spans, sizes[axis])
                 text = "are never read"
                 if taken.all():
@@ -97,8 +97,8 @@ def _further(
 
 
 def _along(trace: Trace, place: Place, axis: int, loads: Iterable[Operation], extent: int) -> np.ndarray:
-    spans = [s for load in loads for s in trace.taken.get(load, {}).get(place, {}).get(axis, ())]
-    return _covered(spans, extent)
+    boxes = [box for load in loads for box in trace.taken.get(load, {}).get(place, ())]
+    return _covered({(lo[axis], lo[axis] + n[axis]) for lo, n in boxes}, extent)
 
 
 def _covered(spans: Iterable[tuple[int, int]], extent: int) -> np.ndarray:
@@ -128,24 +128,14 @@ def _steady(load: Operation, axis: int) -> bool:
 
 def _varies(value: SSAValue, loop: Operation) -> bool:
     """Whether a bound depends on a core, on data or on a loop around this one."""
-    for behind in _behind(value):
-        owner = behind.owner
+    for source in behind(value):
+        owner = source.owner
         if isinstance(owner, ktdp.LoadOp | ktdp.GetComputeTileIdOp):
             return True
         parent = owner.parent_op() if isinstance(owner, Block) else None
         if parent is not None and parent.name.startswith("scf.") and not loop.is_ancestor(parent):
             return True
     return False
-
-
-def _behind(value: SSAValue) -> set[SSAValue]:
-    todo, passed = [value], set[SSAValue]()
-    while todo:
-        current = todo.pop()
-        if current not in passed:
-            passed.add(current)
-            todo += sources(current)
-    return passed
 
 
 def _summed(function: Traceable, trace: Trace, fed: Mapping[Operation, Operation]) -> Causes:
@@ -204,7 +194,8 @@ def _alike(op: Operation, trace: Trace) -> Iterator[tuple[Operation, int]]:
 
 
 def _spans(trace: Trace, load: Operation, axis: int) -> set[tuple[int, int]]:
-    return {s for spans in trace.taken.get(load, {}).values() for s in spans.get(axis, ())}
+    boxes = [box for boxes in trace.taken.get(load, {}).values() for box in boxes]
+    return {(lo[axis], lo[axis] + n[axis]) for lo, n in boxes}
 
 
 def _extent(load: Operation, axis: int) -> int:
@@ -222,7 +213,7 @@ def _moved(load: Operation) -> dict[int, Operation]:
         if isinstance(loop, scf.ForOp) and loop.results:
             step = loop.body.block.args[0]
             for axis, expression in enumerate(tile.base_map.data.results):
-                if any(step in _behind(tile.indices[i]) for i in expression.used_dims()):
+                if any(step in behind(tile.indices[i]) for i in expression.used_dims()):
                     found.setdefault(axis, loop)
         loop = loop.parent_op()
     return found

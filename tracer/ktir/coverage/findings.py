@@ -11,16 +11,16 @@ from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr
 
-from tracer.ktir.accessed import origins
+from tracer.ktir.accessed import suspects
 from tracer.ktir.coverage.accesses import AccessMap, Coverage, Missing
 from tracer.ktir.coverage.contractions import operand_findings
 from tracer.ktir.coverage.repeats import repetition
-from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect import ktdp
 from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.session import MAX_STEPS
 from tracer.ktir.simulator.traceable import Traceable
-from tracer.ktir.slices import sources
+from tracer.ktir.slices import behind
 from tracer.ktir.text.module import with_source
 
 # What a trace cannot know from the text alone: addresses in data, numbers given at run time.
@@ -61,34 +61,16 @@ def _outputs(function: Traceable, seen: Coverage) -> Iterable[Diagnostic]:
         total = _elements(sizes)
         if missing := _within(seen.writes.get(position), stores, sizes, strides):
             text = (
-                f"{missing.count} of {total} elements of {name} are never written ({_suspects(stores[-1])},"
+                f"{missing.count} of {total} elements of {name} are never written ({suspects(stores)},"
                 " unless another function writes them); the first is"
             )
             yield _warning(stores[-1], "KT302", text, missing)
         if repeated := seen.repeated_writes(position, sizes, strides):
             text = (
                 f"{repeated.count} of {total} elements of {name} are written more than once"
-                f" ({_suspects(stores[-1])}); the first is"
+                f" ({suspects(stores)}); the first is"
             )
             yield _warning(stores[-1], "KT301", text, repeated)
-
-
-def _suspects(store: Operation) -> str:
-    """What decides where a store goes: `check the grid, scf.for in line 17 and the tile in line 27`."""
-    loops: list[Operation] = []
-    parent = store.parent_op()
-    while parent is not None:
-        if parent.name.startswith("scf."):
-            loops.append(parent)
-        parent = parent.parent_op()
-    tile = store.operands[-1].owner
-    used = tile.operands[1:] if isinstance(tile, Operation) else ()
-    parts = ["the grid", *(f"{loop.name} in line {location(loop)[1]}" for loop in reversed(loops))]
-    parts += origins(value for value in used if not isinstance(value.owner, arith.ConstantOp))
-    parts = list(dict.fromkeys(parts))
-    if isinstance(tile, Operation):
-        parts.append(f"the tile in line {location(tile)[1]}")
-    return f"check {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _open_ends(stores: Sequence[Operation]) -> tuple[set[int], set[int]]:
@@ -117,15 +99,7 @@ def _open_ends(stores: Sequence[Operation]) -> tuple[set[int], set[int]]:
 
 
 def _from_data(value: SSAValue) -> bool:
-    todo, passed = [value], set[SSAValue]()
-    while todo:
-        current = todo.pop()
-        if isinstance(current.owner, ktdp.LoadOp):
-            return True
-        if current not in passed:
-            passed.add(current)
-            todo += sources(current)
-    return False
+    return any(isinstance(source.owner, ktdp.LoadOp) for source in behind(value))
 
 
 def _shifted(value: SSAValue) -> bool:
@@ -156,6 +130,8 @@ def _within(
         return writes.missing(sizes, strides)
     start = [min(lo[a] for lo, _ in boxes) if a in late else 0 for a in range(len(sizes))]
     end = [max(lo[a] + n[a] for lo, n in boxes) if a in early else sizes[a] for a in range(len(sizes))]
+    if not any(start) and end == list(sizes):
+        return writes.missing(sizes, strides)
     part = tuple(e - s for s, e in zip(start, end, strict=True))
     shifted = [(tuple(i - s for i, s in zip(lo, start, strict=True)), n) for lo, n in boxes]
     found = AccessMap({(0, part, strides): shifted}).missing(part, strides)

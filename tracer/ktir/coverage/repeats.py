@@ -15,12 +15,12 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tracer.ktir.affine import set_box
 from tracer.ktir.coverage.accesses import AccessMap, Coverage, Missing, Tracer, traced
 from tracer.ktir.coverage.shares import Causes, Shares, contributions
 from tracer.ktir.coverage.sums import Term, block_of, terms
 from tracer.ktir.diagnostics import Diagnostic, at, location
 from tracer.ktir.dialect.intertile_ops import InterTileProduceOp
+from tracer.ktir.dialect.ktdp import ConstructAccessTileOp
 from tracer.ktir.simulator.groups import Groups
 from tracer.ktir.simulator.memory import View
 from tracer.ktir.simulator.schedule import guarded
@@ -29,8 +29,8 @@ from tracer.ktir.simulator.traceable import Traceable
 Point = tuple[int, ...]
 Place = tuple[int, int, Point, Point]
 """Position of an argument, and offset, sizes and strides of a view of it."""
-Taken = dict[Operation, dict[Place, dict[int, set[tuple[int, int]]]]]
-"""By load and place: what its tiles take along every axis, from and up to."""
+Taken = dict[Operation, dict[Place, set[tuple[Point, Point]]]]
+"""By load and place: where its tiles begin, and their extents."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class Adder(Tracer):
         if not isinstance(view, View) or view.buffer.core is not None:
             return None
         position = self.positions.get(view.buffer.name)
-        box = set_box(op.operands[0].owner.access_tile_set.data, tuple(symbols))  # type: ignore[union-attr]
+        tile_op = op.operands[0].owner
+        assert isinstance(tile_op, ConstructAccessTileOp)
+        box = self.box_of(tile_op, symbols)
         if position is None or position in self._stored or box is None or 0 in box.shape:
             return None
         lo = tuple(s + b for s, b in zip(subscripts, box.lo, strict=True))
@@ -110,9 +112,7 @@ class Adder(Tracer):
         if store or position is None or view.buffer.core is not None or 0 in extent:
             return
         place = (position, view.offset, view.sizes, view.strides)
-        axes = self.taken.setdefault(op, {}).setdefault(place, {})
-        for axis, (begin, size) in enumerate(zip(lo, extent, strict=True)):
-            axes.setdefault(axis, set()).add((begin, begin + size))
+        self.taken.setdefault(op, {}).setdefault(place, set()).add((lo, extent))
 
     def _points(self, op: Operation, view: View, addresses: np.ndarray, store: bool) -> None:
         super()._points(op, view, addresses, store)

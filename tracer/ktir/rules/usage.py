@@ -4,7 +4,7 @@ nobody reads. All of them are warnings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from xdsl.dialects import arith, func, scf
@@ -13,7 +13,7 @@ from xdsl.dialects.linalg.ops import ReduceOp
 from xdsl.ir import Operation, SSAValue
 
 from tracer.ktir.affine import set_box
-from tracer.ktir.diagnostics import Diagnostic, at
+from tracer.ktir.diagnostics import Diagnostic, at, location
 from tracer.ktir.dialect.ktdp import (
     AccessTileType,
     ConstructAccessTileOp,
@@ -25,6 +25,9 @@ from tracer.ktir.dialect.ktdp import (
 )
 from tracer.ktir.rules.overlap import overlapping
 from tracer.ktir.rules.undefined import Known, undefined_reads
+
+_MOST = 4
+"""Operations that a message lists at most."""
 
 _KTDP_ATTRIBUTES = (
     "coordinate_set",
@@ -102,7 +105,26 @@ def _unused(op: Operation) -> Iterable[Diagnostic]:
         yield at(op, "KT122", f"nothing uses {_name(op.results[0])}, the result of this operation", "warning")
     elif isinstance(op, ConstructMemoryViewOp) or isinstance(kind, AccessTileType):
         text = f"nothing is loaded or stored through {_name(op.results[0])}"
+        if others := [o for o in _like(op) if len(list(o.results[0].uses)) > 1]:
+            text += f"; several times through {_listed(others)}"
         yield at(op, "KT122", text, "warning")
+
+
+def _like(op: Operation) -> list[Operation]:
+    """The other operations of the function that could stand for `op`, whose results are of its type."""
+    function: Operation | None = op
+    while function is not None and not isinstance(function, func.FuncOp):
+        function = function.parent_op()
+    kind = op.results[0].type
+    everything = function.walk() if function is not None else ()
+    return [o for o in everything if o.name == op.name and o is not op and o.results[0].type == kind]
+
+
+def _listed(ops: Sequence[Operation]) -> str:
+    """`%x of line 10 and %w of line 11`."""
+    names = [f"{_name(o.results[0])} of line {location(o)[1]}" for o in ops[:_MOST]]
+    names += [f"{len(ops) - _MOST} more"] if len(ops) > _MOST else []
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _carried(op: scf.ForOp) -> Iterable[Diagnostic]:
@@ -141,8 +163,9 @@ def _function(op: func.FuncOp) -> Iterable[Diagnostic]:
     for argument in op.body.blocks[0].args if twice else ():
         if not argument.uses:
             other, view = next(iter(twice.items()))
+            these = [v for v in views if v.pointer is other]
             text = f"nothing uses argument {_name(argument)}, but {_name(other)} has several views"
-            yield at(view, "KT122", text, "warning")
+            yield at(view, "KT122", f"{text}: {_listed(these)}", "warning")
 
 
 def _view(store: StoreOp) -> ConstructMemoryViewOp | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.ktir.affine import contains
+from tracer.ktir.dialect.ktdp import LoadOp, StoreOp
 from tracer.ktir.rules.overlap import overlapping
 from tracer.ktir.simulator import compat
 from tracer.ktir.simulator.faults import Fault
@@ -34,7 +35,13 @@ class Session(Protocol):
     compat: bool
     order: Apart | Clocks
 
-    def report(self, code: str, message: str, coordinates: Coordinates | None = None) -> None:
+    def report(
+        self,
+        code: str,
+        message: str,
+        coordinates: Coordinates | None = None,
+        other: type[LoadOp | StoreOp] | None = None,
+    ) -> None:
         """Record a finding of the current operation without stopping."""
 
     def accessed(self, buffer: Buffer, low: int, high: int) -> None:
@@ -151,7 +158,7 @@ def note_read(session: Session, buffer: Buffer, window: Window, place: Place) ->
     if (foreign := order.foreign(writers, core)) is not None:
         other = order.writer(int(writers[tuple(torch.nonzero(foreign)[0])]))
         where = place(_first(foreign))
-        session.report("KT206", f"{buffer.name}: core {other} writes this element", where)
+        session.report("KT206", f"{buffer.name}: core {other} writes this element", where, StoreOp)
     order.read(buffer, window, core)
 
 
@@ -164,9 +171,11 @@ def note_write(session: Session, buffer: Buffer, window: Window, place: Place) -
     if (foreign := order.foreign(writers, core)) is not None:
         other = order.writer(int(writers[tuple(torch.nonzero(foreign)[0])]))
         where = place(_first(foreign))
-        session.report("KT205", f"{buffer.name}: core {other} writes this element too", where)
+        session.report("KT205", f"{buffer.name}: core {other} writes this element too", where, StoreOp)
     if (late := order.unordered_reads(buffer, window, core)) is not None:
-        session.report("KT206", f"{buffer.name}: another core reads this element", place(_first(late)))
+        session.report(
+            "KT206", f"{buffer.name}: another core reads this element", place(_first(late)), LoadOp
+        )
     window.put(buffer.writers, order.mark(core))
 
 

@@ -10,11 +10,12 @@ from torch import Tensor
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
+from tracer.ktir.accessed import suspects
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
 from tracer.ktir.dialect.ktdp import StoreOp
 from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.dtypes import element, is_tensor
-from tracer.ktir.simulator.memory import UNWRITTEN
+from tracer.ktir.simulator.memory import UNWRITTEN, Buffer
 from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
@@ -35,14 +36,16 @@ def after_run(
     """Findings that need the whole run.
 
     `peak` is what `liveness.peak` found. `again` prepares the same run anew, with a probe at every
-    operation: a session and the values to run it with.
+    operation: a session and the values to run it with. `args` are the function's own and what the caller
+    placed in memory, as it was before.
     """
     found = scratchpad(peak, session)
     for i in uninitialized:
         held = buffers[i]
         if held is not None and (finding := _uncovered(function, held, i)) is not None:
             found.append(finding)
-    if any(_has_nan(b) for b in buffers if b is not None and b.buffer.stored) and _finite_inputs(args):
+    written = [*(b.buffer for b in buffers if b is not None and b.buffer.stored), *session.placed]
+    if any(map(_has_nan, written)) and _finite_inputs(args):
         found += _trace_nan(function, again)
     return found
 
@@ -85,27 +88,23 @@ def _uncovered(function: func.FuncOp, held: ArgumentBuffer, position: int) -> Di
         for op in function.walk()
         if isinstance(op, StoreOp) and function.body.block.args[position] in views_of(op.tile)
     ]
-    advice = (
-        "check the grid, the loop bounds and the subscripts of this store"
-        if stores
-        else "no store reaches it"
-    )
+    advice = suspects(stores) if stores else "no store reaches it"
     text = f"{held.buffer.name}: {missing} of {total} elements are never written ({advice}); the first is"
     return at(stores[-1] if stores else function, "KT211", text, coordinates=first)
 
 
-def _has_nan(held: ArgumentBuffer) -> bool:
-    data = held.buffer.data
+def _has_nan(held: Buffer) -> bool:
+    data = held.data
     if not data.is_floating_point():
         return False
-    if held.buffer.writers is None or not data.numel():
+    if held.writers is None or not data.numel():
         return False
     # A NaN makes the sum NaN, so a sum that is a number settles it in one cheap pass.
     if not bool(
         torch.isnan(_wide(data).sum(dtype=torch.float64 if data.dtype == torch.float64 else torch.float32))
     ):
         return False
-    return bool((torch.isnan(_wide(data)) & (held.buffer.writers != UNWRITTEN)).any())
+    return bool((torch.isnan(_wide(data)) & (held.writers != UNWRITTEN)).any())
 
 
 def _wide(value: Tensor) -> Tensor:

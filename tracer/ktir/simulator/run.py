@@ -227,6 +227,7 @@ class Function:
         mode: str = "strict",
         trace: Trace | None = None,
         max_steps: int = MAX_STEPS,
+        foresee: bool = True,
     ) -> Result:
         """Execute on every core of the grid.
 
@@ -240,7 +241,7 @@ class Function:
         places copies in scratchpads (KT216 for what does not fit, see `placement`). `trace` is called
         with core, operation and results after every operation that has results. `max_steps` bounds the
         operations in loops that one core executes, so that a loop without end is a fault. With `sanitize`
-        the diagnostics hold what the text foretells, too (see `foreseen`).
+        and `foresee` the diagnostics hold what the text foretells, too (see `foreseen`).
 
         Raises KtirError for a fault, and with `check` for any error that the sanitizer found.
         """
@@ -277,6 +278,7 @@ class Function:
         except UnfitArgumentError as error:
             raise KtirError([at(self.op, "KT216", str(error))]) from None
 
+        before = {a: t.clone() for a, t in memory.items()} if sanitize else {}
         # Lanes may give up half-way, so they run on copies, which an in-place run takes over at the end.
         fast = (
             None
@@ -307,16 +309,18 @@ class Function:
 
             def again(probe: Probe) -> tuple[Session, list[Any]]:
                 program = compile_function(self.module.module, self.op, probe=probe)
+                copies = {a: t.clone() for a, t in before.items()}
                 fresh, _, passed = self._prepare(
-                    args, session.grid, False, False, (), None, None, target, program, max_steps=max_steps
+                    args, session.grid, False, False, (), copies, lx, target, program, max_steps=max_steps
                 )
                 return fresh, passed
 
-            found += after_run(self.op, self.peak, again, session, buffers, args, uninitialized)
+            held = [*args, *before.values(), *(t for core in lx.values() for t in core.values())]
+            found += after_run(self.op, self.peak, again, session, buffers, held, uninitialized)
         found = [with_source(d, self.module.lines) for d in found]
         if check and any(d.severity == "error" for d in found):
             raise KtirError(d for d in found if d.severity == "error")
-        if sanitize:
+        if sanitize and foresee:
             numbers = [None if b is not None else a for a, b in zip(args, buffers, strict=True)]
             said = {(d.code, d.line, d.column) for d in found}
             warnings = self.foreseen(numbers, session.grid, max_steps)

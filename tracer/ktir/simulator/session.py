@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from xdsl.ir import Operation
 
-from tracer.ktir.accessed import PLACED, accessed_view
+from tracer.ktir.accessed import PLACED, accessed_view, counterparts
 from tracer.ktir.affine import contains
 from tracer.ktir.diagnostics import Diagnostic, KtirError, at
-from tracer.ktir.dialect.ktdp import InterTileProduceOp, InterTileReduceOp
+from tracer.ktir.dialect.ktdp import InterTileProduceOp, InterTileReduceOp, LoadOp, StoreOp
 from tracer.ktir.simulator.compiler import Program
 from tracer.ktir.simulator.dtypes import Element
 from tracer.ktir.simulator.faults import Fault
@@ -96,12 +96,22 @@ class Session:
         self.published: dict[tuple[Operation, int, int], Partial] = {}
         """Partials by operation, round and core, of futures whose consumers wait for some producers only."""
 
-    def report(self, code: str, message: str, coordinates: tuple[int, ...] | None = None) -> None:
-        """Record a finding; the first of each code at each operation is kept."""
+    def report(
+        self,
+        code: str,
+        message: str,
+        coordinates: tuple[int, ...] | None = None,
+        other: type[LoadOp | StoreOp] | None = None,
+    ) -> None:
+        """Record a finding; the first of each code at each operation is kept.
+
+        `other` is the kind of access that another core makes to the element.
+        """
         op = self._running()
         key = (code, op)
         if key not in self.found:
             severity = "warning" if code in WARNINGS else "error"
+            message += counterparts(op, other) if op is not None and other is not None else ""
             message += accessed_view(op) if code in PLACED else ""
             self.found[key] = at(op, code, message, severity, core=self.core, coordinates=coordinates)
 
@@ -203,6 +213,11 @@ class Session:
             f"element address {address} lies in no {el.name} buffer; place one there: "
             f"memory={{{address}: tensor}}, or --memory {address}={el.name}[ELEMENTS] on the command line",
         )
+
+    @property
+    def placed(self) -> list[Buffer]:
+        """The tensors of global memory that the caller placed there."""
+        return [buffer for _, buffer in self._global]
 
     def unmet(self) -> list[int]:
         """Addresses of the placed tensors of global memory in which no view began."""
