@@ -254,3 +254,49 @@ def test_rows_that_all_producers_share_are_no_sum(split: Text) -> None:
     assert "-d0 + 3 >= 0, d1 >= 0, -d1 + 23 >= 0" in text
     text = text.replace("-d0 + 3 >= 0, d1 >= 0, -d1 + 23 >= 0", "-d0 + 5 >= 0, d1 >= 0, -d1 + 23 >= 0")
     assert not linted(text)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_rows_that_are_one_and_the_same(function: Text, view: Text, tile: Text, empty: bool) -> None:
+    """Each core adds its row of x, which begins at `%from`, to what all make; its own, not one for all."""
+    sums = "%s = arith.addf %p, %q : tensor<1x8xf32>"
+    if empty:
+        sums = "%n = tensor.empty() : tensor<1x8xf32>\n%s = linalg.add ins(%p, %q : tensor<1x8xf32>, tensor<1x8xf32>) outs(%n : tensor<1x8xf32>) -> tensor<1x8xf32>"
+    everyone = "affine_set<(i)[g] : (i >= 0, -i + 3 >= 0)>"
+    kind = "!ktdp.tile_future<tensor<1x8xf32>, groups = affine_set<(g) : (g == 0)>>"
+
+    def build(factor: str, combined: str = sums) -> str:
+        return function(
+            "\n".join(
+                [
+                    "%core = ktdp.get_compute_tile_id : index\n%c0 = arith.constant 0 : index\n%c8 = arith.constant 8 : index",
+                    f"%from = arith.muli {factor}, %c8 : index\n%at = arith.addi %in, %from : index",
+                    view("vi", "at", "1x8", "f32"),
+                    view("vo", "out", "4x8", "f32"),
+                    tile("ti", "vi", "%c0, %c0", "1x8", "1x8xf32"),
+                    "%x = ktdp.load %ti : <1x8xindex> -> tensor<1x8xf32>\n%z = arith.constant dense<0.0> : tensor<1x8xf32>",
+                    f"%f = ktdp.inter_tile_produce producer_tiles_per_group = {everyone} : tensor<1x8xf32> -> {kind} {{",
+                    "^bb0(%gid: index):\nktdp.yield_partial %x : tensor<1x8xf32>\n}",
+                    f"%r = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = {everyone}, identity(%z : tensor<1x8xf32>) : {kind} -> tensor<1x8xf32> {{",
+                    f"^bb0(%p: tensor<1x8xf32>, %q: tensor<1x8xf32>):\n{combined}\nktdp.yield_reduced %s : tensor<1x8xf32>\n}}",
+                    tile("to", "vo", "%core, %c0", "1x8", "4x8xf32"),
+                    "ktdp.store %r, %to : tensor<1x8xf32>, <1x8xindex>",
+                ]
+            ),
+            "%in: index, %out: index",
+            grid="[4]",
+        )
+
+    x = torch.arange(32.0).reshape(4, 8)
+    out = Module.parse(build("%core")).function().run([x, torch.zeros(4, 8)]).outputs[0]
+    assert torch.equal(out, x.sum(0).expand(4, 8))
+    assert not linted(build("%core"))
+    # The greatest of equal rows is each of them.
+    assert not linted(build("%c0", "%s = arith.maximumf %p, %q : tensor<1x8xf32>"))
+    text = build("%c0")
+    (found,) = linted(text)
+    assert (found.code, found.line, found.coordinates) == ("KT305", line_of(text, "%x = ktdp"), (0, 0))
+    assert (
+        f"inter_tile_produce in line {line_of(text, '%f = ktdp')} sums what it reads of in" in found.message
+    )
+    assert f"%from of line {line_of(text, '%from')}" in found.message

@@ -106,7 +106,8 @@ def test_half_of_the_axis_beside_the_whole(products: Text, half: int, line: str)
     assert of_a.message.startswith(
         f"32 of 64 positions of a along axis 1 are left out here, and read in line {numbered[f'%x{1 - half}']}:"
         f" linalg.matmul in line {numbered[f'%n{half}']} sums over a part (%x{half}, loaded here, feeds it; check bounds"
-        f" and step of the loop in line {numbered[f'%s{half}']}, and the tile in line {numbered[f'%ta{half}']})"
+        f" and step of the loop in line {numbered[f'%s{half}']}, %c0 = 0 of line 4, %c32 = 32 of line 7, %c16 = 16 of"
+        f" line 6, and the tile in line {numbered[f'%ta{half}']})"
     )
     assert of_b.message.startswith("32 of 64 positions of b along axis 0")
 

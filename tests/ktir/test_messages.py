@@ -109,6 +109,10 @@ WRONG = [
     ("    }\n", "", "KT101", 4, "a closing brace is missing: nothing closes the one of line 14"),
     ("permutation = [1, 0]", "permutation = [0, 1]", "KT102", 0, "doesn't match"),
     ("arith.constant 128 : index", "arith.constant 64 : index", "KT303", 9, "loop in line 14"),
+    ("arith.constant 128 : index", "arith.constant 64 : index", "KT303", 9, "%k_end = 64 of line 7"),
+    ("%n = arith.muli %core, %c16", "%n = arith.muli %c0, %c16", "KT205", 12, "(%c0 = 0 of line 4, %n of line 13, %c16 = 16 of line 5)"),
+    ("grid = [4]", "grid = [5]", "KT201", 15, "%core of line 9 in the grid of line 3"),
+    ("access_tile_order = affine_map<(d0, d1) -> (d0, d1)>, access_tile_set = affine_set<(d0, d1) : (d0 == 0", "access_tile_order = affine_map<(d0, d1) -> (d1, d0)>, access_tile_set = affine_set<(d0, d1) : (d0 == 0", "KT113", 0, "the set spans [32, 1] in its order (d1, d0), the tile [1, 32]"),
     ("arith.constant 32 : index", "arith.constant 64 : index", "KT303", 10, "64 of 128 positions of x_ptr along axis 1 are never read: linalg.matmul in line 21"),
     ("arith.constant 32 : index", "arith.constant 0 : index", "KT219", 8, "the step of the loop is 0"),
     ("arith.constant 16 : index", "arith.constant 8 : index", "KT205", 20, "core 0 writes this element too"),
@@ -148,7 +152,7 @@ WRONG = [
     ("access_tile_set", "acces_tile_set", "KT101", 0, "it needs access_tile_set; did you mean it by acces_tile_set?"),
     ("construct_memory_view %y_ptr", "construct_memory_view %w_ptr", "KT122", 0, "nothing uses argument %y_ptr, but %w_ptr has several views"),
     ("[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<global>", "[64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 == 0, d1 >= 0, -d1 + 63 >= 0)>, memory_space = #ktdp.memory_space<ct_local>", "KT302", 0, "linear stores nothing to global memory: this view is of a scratchpad"),
-    ("arith.constant 16 : index", "arith.constant 8 : index", "KT302", 20, "(check the grid, %n of line 13, %c16 = 8 of line 5 and the tile in line 24, unless another function writes them)"),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT302", 20, "(check the grid of line 3, %n of line 13, %c16 = 8 of line 5 and the tile in line 24, unless another function writes them)"),
     ("access_tile_set", "tile_set", "KT101", 0, "it needs access_tile_set; did you mean it by tile_set?"),
     ("affine_map", "affine_mp", "KT101", 0, "there is no attribute affine_mp; did you mean affine_map?"),
     ("coordinate_set = affine_set", "coordinate_set = affine_st", "KT101", 0, "there is no attribute affine_st; did you mean affine_set?"),
@@ -159,9 +163,9 @@ WRONG = [
     ("{access_tile_order", "{base_map = 1 : index, access_tile_order", "KT101", 0, "base_map must be an affine_map"),
     ("ktdp.store %sum", "ktdp.store %next", "KT103", 0, "%next is not defined here; that of line 21 is in another block"),
     ("%y[%c0, %n]", "%y[%c0, %k]", "KT103", 0, "%k is not defined here; that of line 14 is in another block"),
-    ("arith.constant 16 : index", "arith.constant 8 : index", "KT301", 20, "(check the grid, %n of line 13, %c16 = 8 of line 5 and the tile in line 24)"),
-    ("arith.constant 16 : index", "arith.constant 8 : index", "KT205", 20, "its tile begins at [%c0, %n] in line 24 (%c0 = 0 of line 4, %n of line 13, %c16 = 8 of line 5)"),
-    ("arith.constant 16 : index", "arith.constant 32 : index", "KT201", 13, "(%n of line 13, scf.for in line 14, %c16 = 32 of line 5, %c0 = 0 of line 4, "),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT301", 20, "(check the grid of line 3, %n of line 13, %c16 = 8 of line 5 and the tile in line 24)"),
+    ("arith.constant 16 : index", "arith.constant 8 : index", "KT205", 20, "its tile begins at [%c0, %n] in line 24 (%c0 = 0 of line 4, %n of line 13, %core of line 9 in the grid of line 3, %c16 = 8 of line 5)"),
+    ("arith.constant 16 : index", "arith.constant 32 : index", "KT201", 13, "(%n of line 13, scf.for in line 14, %core of line 9 in the grid of line 3, %c16 = 32 of line 5, %c0 = 0 of line 4, "),
 ]  # fmt: skip
 
 

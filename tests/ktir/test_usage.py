@@ -76,7 +76,10 @@ def test_an_argument_that_nothing_uses(function: Text, view: Text, tile: Text) -
     # An argument alone may be there for the caller's sake.
     assert warnings(program("out", "%in: index, %out: index, %spare: index")) == []
     assert warnings(program("in", "%in: index, %out: index")) == [
-        ("KT122", "nothing uses argument %out, but %in has several views")
+        (
+            "KT122",
+            "nothing uses argument %out, but %in has several views: %source of line 5 and %target of line 6",
+        )
     ]
 
 

@@ -180,3 +180,72 @@ def test_a_nan_behind_a_store_in_place_is_traced_with_what_was_there(
     assert [(d.code, d.op, d.coordinates) for d in found] == [("KT210", "arith.divf", (1,))]
     assert placed[0] == 1.0
     assert placed[1].isnan()
+
+
+def test_what_is_infinite_before_a_nan(through: Text) -> None:
+    body = "%one = arith.constant dense<1.0> : tensor<4xf32>\n%r = arith.divf %one, %x : tensor<4xf32>\n%y = arith.mulf %r, %x : tensor<4xf32>"
+    text = through(body, 4, "f32", "f32")
+    (found,) = (
+        Module.parse(text)
+        .function()
+        .run([torch.tensor([1.0, 0.0, 2.0, 4.0]), torch.zeros(4)], check=False)
+        .diagnostics
+    )
+    assert (found.code, found.op, found.coordinates) == ("KT210", "arith.mulf", (1,))
+    assert (
+        found.message
+        == f"NaN from finite input; arith.divf in line {line_of(text, '%r')}, which is behind it, is infinite"
+    )
+    root = through("%y = math.log %x : tensor<4xf32>", 4, "f32", "f32")
+    (found,) = (
+        Module.parse(root)
+        .function()
+        .run([torch.tensor([1.0, -2.0, 2.0, 4.0]), torch.zeros(4)], check=False)
+        .diagnostics
+    )
+    assert found.message == "NaN from finite input"
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [("%x, %z", []), ("%x, %x", ["; arith.addf in line {} takes %x twice"]), ("%x, %w", [""])],
+)
+def test_who_takes_a_value_twice(through: Text, taken: str, said: list[str]) -> None:
+    body = f"%z = arith.constant dense<1.0> : tensor<4xf32>\n%w = arith.negf %x : tensor<4xf32>\n%v = arith.mulf %w, %x : tensor<4xf32>\n%u = arith.addf {taken} : tensor<4xf32>\n%y = arith.subf %u, %v : tensor<4xf32>"
+    text = through(body, 4, "f32", "f32")
+    want = [f"nothing uses %z, the result of this operation{s.format(line_of(text, '%u'))}" for s in said]
+    assert [d.message for d in Module.parse(text).warnings] == want
+
+
+def test_a_condition_that_lets_an_access_be_made(halves: Text) -> None:
+    text = halves().replace("%at = arith.muli %core, %c4", "%at = arith.muli %core, %two")
+    found = raced(text, torch.zeros(16), torch.zeros(16))
+    assert found.code == "KT205"
+    assert (
+        f"under scf.if in line {line_of(text, 'scf.if')} (%low of line {line_of(text, '%low')}, %core of line"
+        in found.message
+    )
+
+
+def test_a_body_that_ignores_the_result_so_far(function: Text, view: Text, tile: Text) -> None:
+    def build(operand: str) -> str:
+        lines = [
+            "%c0 = arith.constant 0 : index\n%k = arith.constant 1.0 : f32\n%z = arith.constant dense<0.0> : tensor<f32>",
+            view("vx", "x", "4", "f32"),
+            view("vy", "y", "1", "f32"),
+            tile("tx", "vx", "%c0", "4", "4xf32"),
+            tile("ty", "vy", "%c0", "1", "1xf32"),
+            "%x_ = ktdp.load %tx : <4xindex> -> tensor<4xf32>",
+            "%s = linalg.reduce ins(%x_ : tensor<4xf32>) outs(%z : tensor<f32>) dimensions = [0]",
+            f"(%in: f32, %out: f32) {{\n%a = arith.addf %in, {operand} : f32\nlinalg.yield %a : f32\n}}",
+            "%r = tensor.expand_shape %s [] output_shape [1] : tensor<f32> into tensor<1xf32>",
+            "ktdp.store %r, %ty : tensor<1xf32>, <1xindex>",
+        ]
+        return function("\n".join(lines), "%x: index, %y: index")
+
+    assert not Module.parse(build("%out")).warnings
+    text = build("%k")
+    (found,) = Module.parse(text).warnings
+    assert found.message.endswith(
+        f"only the last element counts; it ends with arith.addf in line {line_of(text, '%a')}"
+    )

@@ -16,6 +16,7 @@ from tracer.ktir.dialect.ktdp import (
     ConstructDistributedMemoryViewOp,
     ConstructIndirectAccessTileOp,
     ConstructMemoryViewOp,
+    GetComputeTileIdOp,
     LoadOp,
     StoreOp,
 )
@@ -38,13 +39,23 @@ def accessed_view(op: Operation | None) -> str:
         names = [value_name(value) for value in built.indices]
         subscripts = ", ".join(format_expr(e, lambda d: names[d]) for e in built.base_map.data.results)
         text = f"; {_view(built.base)}, its tile begins at [{subscripts}]{_line(built)}"
-        behind = ", ".join(origins(built.indices))
-        return text + (f" ({behind})" if behind else "")
+        made = ", ".join(origins(built.indices))
+        return text + (f" ({made})" if made else "") + _conditions(op)
     if isinstance(built, ConstructIndirectAccessTileOp):
         through = " and ".join(dict.fromkeys(_view(value) for value in built.index_views))
         indexed = f", indexed through {through}" if through else ""
-        return f"; {_view(built.base)}{indexed}, in the tile{_line(built) or ' here'}"
+        return f"; {_view(built.base)}{indexed}, in the tile{_line(built) or ' here'}{_conditions(op)}"
     return ""
+
+
+def _conditions(op: Operation | None) -> str:
+    """`, under scf.if in line 17 (%last of line 16)`: what lets an access be made at all, outermost last."""
+    text = ""
+    for above in _above(op) if op is not None else ():
+        if isinstance(above, scf.IfOp | scf.IndexSwitchOp):
+            made = ", ".join(origins(above.operands[:1]))
+            text += f", under {above.name}{_line(above)}" + (f" ({made})" if made else "")
+    return text
 
 
 def counterparts(op: Operation, kind: type[LoadOp | StoreOp]) -> str:
@@ -89,7 +100,7 @@ def suspects(stores: Sequence[Operation]) -> str:
     """What decides where stores go: `check the grid, scf.for in line 17 and the tile in line 27`. Loops,
     numbers and tile are those of the last store, conditions those of all.
     """
-    parts = ["the grid"]
+    parts = [f"the grid{_grid(stores[0])}"]
     for store in stores:
         for op in reversed(list(_above(store))):
             if isinstance(op, scf.IfOp | scf.IndexSwitchOp):
@@ -101,7 +112,7 @@ def suspects(stores: Sequence[Operation]) -> str:
                 parts.append(f"{op.name} in line {location(op)[1]}")
     tile = stores[-1].operands[-1].owner
     used = tile.operands[1:] if isinstance(tile, Operation) else ()
-    parts += origins(value for value in used if not isinstance(value.owner, arith.ConstantOp))
+    parts += origins((v for v in used if not isinstance(v.owner, arith.ConstantOp)), grid=False)
     parts = list(dict.fromkeys(parts))
     if isinstance(tile, Operation):
         parts.append(f"the tile in line {location(tile)[1]}")
@@ -116,9 +127,18 @@ def _above(op: Operation) -> Iterator[Operation]:
         parent = parent.parent_op()
 
 
-def origins(values: Iterable[SSAValue]) -> list[str]:
+def _grid(op: Operation) -> str:
+    """` of line 3`, where the function of an operation begins."""
+    function: Operation | None = op
+    while function is not None and not isinstance(function, func.FuncOp):
+        function = function.parent_op()
+    line = location(function)[1]
+    return f" of line {line}" if line else ""
+
+
+def origins(values: Iterable[SSAValue], *, grid: bool = True) -> list[str]:
     """What numbers are computed from, nearest first, at most `MOST`: `%n of line 12`, `%c64 = 32 of line 7`,
-    `scf.for in line 9`. Nothing behind a load is told.
+    `scf.for in line 9`, with `grid` `%core of line 8 in the grid of line 3`. Nothing behind a load is told.
     """
     found: dict[str, None] = {}
     todo = deque(values)
@@ -136,7 +156,9 @@ def origins(values: Iterable[SSAValue]) -> list[str]:
         elif line and op is owner and value.name_hint:
             held = op.value if isinstance(op, arith.ConstantOp) else None
             number = f" = {held.value.data}" if isinstance(held, IntegerAttr) else ""
-            if number or op.operands:
+            if grid and isinstance(op, GetComputeTileIdOp):
+                found[f"{value_name(value)} of line {line} in the grid{_grid(op)}"] = None
+            elif number or op.operands:
                 found[f"{value_name(value)}{number} of line {line}"] = None
         if not isinstance(owner, LoadOp):
             todo += sources(value)

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tracer.ktir.accessed import value_name
+from tracer.ktir.accessed import origins, value_name
 from tracer.ktir.coverage.accesses import AccessMap
 from tracer.ktir.coverage.formulas import Reader, Undecided
 from tracer.ktir.coverage.reduced import companions, reduced_operands
@@ -167,8 +167,12 @@ def _summed(function: Traceable, trace: Trace, fed: Mapping[Operation, Operation
 def _takes(contraction: Operation, load: Operation, check: str) -> str:
     """`linalg.matmul in line 21 sums over a part (%a, loaded here, feeds it; check the tile in line 15)`."""
     tile = load.operands[0].owner
+    parts = [check] if check else []
+    if isinstance(tile, ktdp.ConstructAccessTileOp):
+        # A loop around the load is named with its bounds.
+        parts += [o for o in origins(tile.indices) if not (check and o.startswith("scf.for"))]
     line = location(tile)[1] if isinstance(tile, Operation) else 0
-    check += (", and " if check else "") + f"the tile in line {line}"
+    check = ", ".join([*parts, ""]) + ("and " if parts else "") + f"the tile in line {line}"
     return (
         f"{contraction.name} in line {location(contraction)[1]} sums over a part"
         f" ({value_name(load.results[0])}, loaded here, feeds it; check {check})"

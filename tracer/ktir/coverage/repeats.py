@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from tracer.ktir.accessed import origins
 from tracer.ktir.coverage.accesses import AccessMap, Coverage, Missing, Tracer, traced
 from tracer.ktir.coverage.shares import Causes, Shares, contributions
 from tracer.ktir.coverage.sums import Term, block_of, terms
@@ -23,6 +24,7 @@ from tracer.ktir.dialect.intertile_ops import InterTileProduceOp
 from tracer.ktir.dialect.ktdp import ConstructAccessTileOp
 from tracer.ktir.simulator.groups import Groups
 from tracer.ktir.simulator.memory import View
+from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.schedule import guarded
 from tracer.ktir.simulator.traceable import Traceable
 
@@ -264,10 +266,13 @@ def _warnings(tracer: Adder) -> Iterator[Diagnostic]:
             where[axis] if axis is not None and axis in where else lo
             for axis, lo in zip(source.axes, read.lo, strict=True)
         )
-        loop = op.parent_op()
-        hint = "the tile"
+        loop, tile = op.parent_op(), source.load.operands[0].owner
+        assert isinstance(tile, ConstructAccessTileOp)
+        # Where a view begins decides, too, which elements its tiles take.
+        made = origins([*tile.indices, *(p for p in views_of(tile.results[0]) if isinstance(p, OpResult))])
+        hint = f"the tile in line {location(tile)[1]}" + (f" ({', '.join(made)})" if made else "")
         if isinstance(loop, scf.ForOp):
-            hint = f"bounds and step of the loop in line {location(loop)[1]}, and the tile"
+            hint = f"bounds and step of the loop in line {location(loop)[1]}, and {hint}"
         if (met := step.term.collective) is not None:
             hint += f", and the part of each core that {met.name} in line {location(met)[1]} adds"
         much = f"{twice.count} of {total} positions" if total > 1 else "what it reads"

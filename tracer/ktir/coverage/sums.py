@@ -100,8 +100,9 @@ def _terms(function: func.FuncOp) -> Iterator[Term]:
         nested = parent is not None and parent.name.startswith(("scf.", "ktdp.inter_tile_produce"))
         if parent is not function and not nested:
             continue
-        for operands, out, reduced in additions(op):
-            for total, summed in _sums(op.results[0], out):
+        met = isinstance(op, ktdp.InterTileProduceOp)
+        for operands, out, reduced in _contributions(op) if met else additions(op):
+            for total, summed in _partial(op) if met else _sums(op.results[0], out):
                 reader = Reader(block_of(total), formulas, cores=_collective(total) is not None)
                 if any(inner.name == "linalg.index" for inner in op.walk()):
                     reader.pinned |= reduced | summed
@@ -114,6 +115,25 @@ def _terms(function: func.FuncOp) -> Iterator[Term]:
                     formula = formulas.setdefault((body, parts), len(formulas))
                     free = tuple(sorted((reduced | summed) - reader.pinned))
                     yield Term(op, total, formula, tuple(reader.sources), free)
+
+
+def _contributions(op: Operation) -> Iterator[tuple[list[tuple[SSAValue, Dims]], Dims, set[int]]]:
+    """What a core contributes to a collective as it is, as `additions` gives it: a sum has its own terms."""
+    end = op.regions[0].block.last_op
+    if isinstance(end, ktdp.YieldPartialOp):
+        owner = end.value.owner
+        if isinstance(owner, Operation) and not _is_sum(owner) and not owner.name.startswith("scf."):
+            loops: Dims = tuple(range(rank(end.value)))
+            yield [(end.value, loops)], loops, set()
+
+
+def _partial(op: Operation) -> Iterator[tuple[SSAValue, set[int]]]:
+    """The sums that a contribution enters as it is."""
+    end, here = op.regions[0].block.last_op, op.parent_block()
+    assert isinstance(end, ktdp.YieldPartialOp)
+    assert here is not None
+    for total, _ in _met(end, here, tuple(range(rank(end.value)))):
+        yield total, set()
 
 
 def additions(op: Operation) -> Iterator[tuple[list[tuple[SSAValue, Dims]], Dims, set[int]]]:
@@ -251,10 +271,21 @@ def _met(end: ktdp.YieldPartialOp, here: Block, dims: Dims) -> Iterator[tuple[SS
             and op.producer_dependency_per_consumer is None
             and op.parent_block() is outside
             and isinstance(op.parent_op(), func.FuncOp)
-            and combiner_name(op.body.block) in _ADDS
+            and _adds_up(op.body.block)
             and (axes := reshaped(end.value, dims, op.result)) is not None
         ):
             yield op.result, axes
+
+
+def _adds_up(block: Block) -> bool:
+    """Whether the body of a collective adds its two arguments, into an empty tile where the op wants one."""
+    made = [op for op in block.ops if op.name != "tensor.empty"]
+    return (
+        len(made) == 2
+        and made[0].name in _ADDS
+        and set(made[0].operands[:2]) == set(block.args)
+        and list(made[1].operands) == list(made[0].results)
+    )
 
 
 def _accumulated(loop: scf.ForOp | scf.WhileOp, lane: int) -> SSAValue | None:

@@ -4,13 +4,13 @@ nobody reads. All of them are warnings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg.ops import ReduceOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tracer.ktir.affine import set_box
 from tracer.ktir.diagnostics import Diagnostic, at, location
@@ -91,6 +91,9 @@ def _ignored(op: Operation) -> Iterable[Diagnostic]:
     for argument in arguments[len(arguments) // 2 :]:
         if not argument.uses:
             text = f"the body does not use {_name(argument)}, the result so far: only the last element counts"
+            last = op.regions[0].block.last_op
+            if last is not None and (made := last.prev_op) is not None:
+                text += f"; it ends with {made.name} in line {location(made)[1]}"
             yield at(op, "KT122", text, "warning")
 
 
@@ -102,12 +105,29 @@ def _unused(op: Operation) -> Iterable[Diagnostic]:
         return
     kind = op.results[0].type
     if isinstance(kind, TensorType):
-        yield at(op, "KT122", f"nothing uses {_name(op.results[0])}, the result of this operation", "warning")
+        text = f"nothing uses {_name(op.results[0])}, the result of this operation"
+        yield at(op, "KT122", text + _instead(op.results[0]), "warning")
     elif isinstance(op, ConstructMemoryViewOp) or isinstance(kind, AccessTileType):
         text = f"nothing is loaded or stored through {_name(op.results[0])}"
         if others := [o for o in _like(op) if len(list(o.results[0].uses)) > 1]:
             text += f"; several times through {_listed(others)}"
         yield at(op, "KT122", text, "warning")
+
+
+def _instead(value: SSAValue) -> str:
+    """`; arith.addf in line 14 takes %x twice`: what follows and could mean `value` one of the times."""
+    for other in (inner for top in _after(value.owner) for inner in top.walk()):
+        taken = other.operands[:2]
+        if len(taken) == 2 and taken[0] is taken[1] and taken[0].type == value.type:
+            return f"; {other.name} in line {location(other)[1]} takes {_name(taken[0])} twice"
+    return ""
+
+
+def _after(op: Operation | Block) -> Iterator[Operation]:
+    following = op.next_op if isinstance(op, Operation) else None
+    while following is not None:
+        yield following
+        following = following.next_op
 
 
 def _like(op: Operation) -> list[Operation]:

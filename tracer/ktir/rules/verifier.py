@@ -141,7 +141,9 @@ def _tile(op: ConstructAccessTileOp | ConstructIndirectAccessTileOp, points, ord
         return
     extents = _ordered(box.shape, order)
     if extents is not None and extents != shape:
-        yield at(op, "KT113", f"the set spans {list(extents)}, the tile {list(shape)}")
+        # Where the order moves nothing, the set alone differs.
+        turned = f" in its order ({', '.join(map(str, order))})" if extents != tuple(box.shape) else ""
+        yield at(op, "KT113", f"the set spans {list(extents)}{turned}, the tile {list(shape)}")
 
 
 def _ordered(extents: tuple[int, ...], order) -> tuple[int, ...] | None:  # type: ignore[no-untyped-def]

@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.ir import Operation
 
 from tracer.ktir.accessed import suspects
-from tracer.ktir.diagnostics import Diagnostic, KtirError, at
+from tracer.ktir.diagnostics import Diagnostic, KtirError, at, location
 from tracer.ktir.dialect.ktdp import StoreOp
 from tracer.ktir.simulator.arguments import ArgumentBuffer
 from tracer.ktir.simulator.dtypes import element, is_tensor
@@ -19,6 +19,7 @@ from tracer.ktir.simulator.memory import UNWRITTEN, Buffer
 from tracer.ktir.simulator.provenance import views_of
 from tracer.ktir.simulator.schedule import run_cores
 from tracer.ktir.simulator.session import Session
+from tracer.ktir.slices import behind
 
 Probe = Callable[[Operation], Callable[..., None]]
 """Gives for an operation the function that is called with its results."""
@@ -125,30 +126,49 @@ class _FirstNan(Exception):
         self.coordinates = coordinates
 
 
-def _probe(op: Operation) -> Callable[..., None]:
-    floats = [i for i, r in enumerate(op.results) if is_tensor(r.type) and element(r.type).is_float]
+class _Watch:
+    """Looks at every tile for the first NaN, and for what was infinite before it."""
 
-    def look(*values: Any) -> None:
-        for i in floats:
-            if isinstance(values[i], Tensor):
-                bad = torch.isnan(_wide(values[i]))
-                if bool(bad.any()):
-                    raise _FirstNan(op, tuple(int(c) for c in torch.nonzero(bad)[0]))
+    def __init__(self) -> None:
+        self.infinite: set[Operation] = set()
 
-    return look
+    def probe(self, op: Operation) -> Callable[..., None]:
+        """The function that is called with the results of `op`. It raises _FirstNan."""
+        floats = [i for i, r in enumerate(op.results) if is_tensor(r.type) and element(r.type).is_float]
+
+        def look(*values: Any) -> None:
+            for i in floats:
+                if isinstance(values[i], Tensor):
+                    wide = _wide(values[i])
+                    bad = torch.isnan(wide)
+                    if bool(bad.any()):
+                        raise _FirstNan(op, tuple(int(c) for c in torch.nonzero(bad)[0]))
+                    if op not in self.infinite and bool(torch.isinf(wide).any()):
+                        self.infinite.add(op)
+
+        return look
+
+    def before(self, op: Operation) -> str:
+        """`; arith.divf in line 12 is infinite, which is behind it`: the first such operation."""
+        values = {v.owner for operand in op.operands for v in behind(operand)}
+        made = [o for o in self.infinite if o in values]
+        if not made:
+            return ""
+        first = min(made, key=location)
+        return f"; {first.name} in line {location(first)[1]}, which is behind it, is infinite"
 
 
 def _trace_nan(
     function: func.FuncOp, again: Callable[[Probe], tuple[Session, list[Any]]]
 ) -> list[Diagnostic]:
     """Run once more, looking at every tile, to name the operation that makes the first NaN."""
-    session, values = again(_probe)
+    watch = _Watch()
+    session, values = again(watch.probe)
     try:
         run_cores(session, values)
     except _FirstNan as first:
-        return [
-            at(first.op, "KT210", "NaN from finite input", core=session.core, coordinates=first.coordinates)
-        ]
+        text = "NaN from finite input" + watch.before(first.op)
+        return [at(first.op, "KT210", text, core=session.core, coordinates=first.coordinates)]
     except KtirError:
         pass
     return [at(function, "KT210", "an output is NaN though every input is finite")]
