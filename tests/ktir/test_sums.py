@@ -96,6 +96,7 @@ def test_one_operand_that_stands_still_is_another_product(contraction: Text) -> 
     (only,) = found(contraction(first="%row, %c8"))
     assert (only.code, only.coordinates) == ("KT303", (0,))
     assert "48 of 64 positions of a along axis 1 are never read" in only.message
+    assert "(%x, loaded here, feeds it; check bounds and step of the loop in line 14" in only.message
 
 
 @pytest.mark.parametrize(("start", "codes"), [(48, []), (40, ["KT305"])])

@@ -4,7 +4,8 @@ reading of the same function takes further.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from xdsl.dialects import scf
@@ -23,8 +24,8 @@ from tracer.ktir.simulator.traceable import Traceable
 from tracer.ktir.slices import behind
 
 Argument = tuple[int, str, tuple[int, ...], tuple[int, ...]]
-Causes = dict[Operation, dict[int, str]]
-"""By load: the axes of its view that something sums over, and what to say of one that is not whole."""
+Causes = dict[Operation, dict[int, Callable[[Operation], str]]]
+"""By load: the axes of its view that something sums over, and what to say of a load of a part."""
 
 
 def operand_findings(
@@ -62,7 +63,7 @@ def operand_findings(
                     text = f"are left out here, and read in line {location(other)[1]}"
                 left = np.flatnonzero(~taken)
                 much = f"{len(left)} of {len(taken)} positions of {name} along axis {axis}"
-                text = f"{much} {text}: {cause}; the first is"
+                text = f"{much} {text}: {cause(load)}; the first is"
                 yield at(load, "KT303", text, "warning", coordinates=(int(left[0]),))
 
 
@@ -143,14 +144,10 @@ def _summed(function: Traceable, trace: Trace, fed: Mapping[Operation, Operation
     for load, contraction in fed.items():
         for axis, loop in _moved(load).items():
             check = f"bounds and step of the loop in line {location(loop)[1]}"
-            found.setdefault(load, {})[axis] = _takes(contraction, load, check)
+            found.setdefault(load, {})[axis] = partial(_takes, contraction, check)
     for load, parts in trace.divided.items():
         for axis, produce in parts.items():
-            text = (
-                f"the cores that meet at {produce.name} in line {location(produce)[1]} take a part together"
-                " (check the grid, its producers, and the tile)"
-            )
-            found.setdefault(load, {}).setdefault(axis, text)
+            found.setdefault(load, {}).setdefault(axis, partial(_together, produce))
     # What is multiplied with something that moves along a sum must move with it.
     for term in trace.terms:
         for number in term.summed:
@@ -160,11 +157,19 @@ def _summed(function: Traceable, trace: Trace, fed: Mapping[Operation, Operation
                 found.setdefault(load, {}).setdefault(axis, texts[0])
     for op in function.op.walk():
         for load, axis in _alike(op, trace) if op not in trace.repeated else ():
-            found.setdefault(load, {}).setdefault(axis, _takes(op, load, ""))
+            found.setdefault(load, {}).setdefault(axis, partial(_takes, op, ""))
     return found
 
 
-def _takes(contraction: Operation, load: Operation, check: str) -> str:
+def _together(produce: Operation, load: Operation) -> str:
+    """What to say of a load whose parts on several cores leave something out."""
+    return (
+        f"the cores that meet at {produce.name} in line {location(produce)[1]} take a part together"
+        f" (check the grid, its producers, and the tile in line {location(load.operands[0].owner)[1]})"  # type: ignore[arg-type]
+    )
+
+
+def _takes(contraction: Operation, check: str, load: Operation) -> str:
     """`linalg.matmul in line 21 sums over a part (%a, loaded here, feeds it; check the tile in line 15)`."""
     tile = load.operands[0].owner
     parts = [check] if check else []
