@@ -12,7 +12,15 @@ import pytest
 import torch
 
 from tracer.capture import capture, missing_names
-from tracer.capture.errors import CodegenFailure, DataDependent, ExternKernel, HostData, MovedNames, RandomOp
+from tracer.capture.errors import (
+    CodegenFailure,
+    DataDependent,
+    ExternKernel,
+    HostData,
+    MovedNames,
+    RandomOp,
+    RelaidInput,
+)
 from tracer.capture.inductor import PRIVATE_NAMES
 from tracer.models.op_call import OpCall, TensorRef, TensorSpec
 from tracer.target import SpyreTarget
@@ -249,3 +257,38 @@ def test_inductor_matches_an_index_once() -> None:
         assert BlockPatternMatcher.match_mod_div_block_expr is counted
     assert len(asked) == len(set(asked)) > 2
     assert [kernel.source for kernel in once.kernels] == [kernel.source for kernel in capture(call).kernels]
+
+
+def test_outputs_are_what_is_returned_and_then_what_is_written() -> None:
+    norm = OpCall(
+        "torch.nn.functional.batch_norm",
+        (spec(2, 6, 12), spec(6), spec(6)),
+        (R(0), R(1), R(2)),
+        (("training", True),),
+    )
+    captured = capture(norm)
+    inputs = [buffer.name for buffer in captured.buffers if buffer.role == "input"]
+    assert captured.returned == 1
+    assert captured.outputs[1:] == tuple(inputs[1:])
+    written = capture(INDEX_COPY)
+    assert (written.returned, len(written.outputs)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        OpCall("torch.Tensor.t_", (spec(3, 4),), (R(0),)),
+        OpCall("torch.Tensor.squeeze_", (spec(3, 1, 4),), (R(0),)),
+        OpCall("torch.Tensor.resize_", (spec(12),), (R(0), 3, 4)),
+        OpCall("torch.Tensor.resize_", (spec(12),), (R(0), 5)),
+    ],
+    ids=lambda call: call.name,
+)
+def test_another_layout_in_place_computes_nothing(call: OpCall) -> None:
+    assert capture(call).kernels == ()
+
+
+def test_more_memory_in_place_is_refused() -> None:
+    with pytest.raises(RelaidInput, match="which takes more memory than it has") as caught:
+        capture(OpCall("torch.Tensor.resize_", (spec(12),), (R(0), 3, 5)))
+    assert caught.value.code == "HV210"

@@ -65,6 +65,7 @@ def record() -> Callable[..., OpRecord]:
                 ),
             ),
             ("out",),
+            1,
         )
         fields = {
             "name": "torch.nn.functional.silu.1",

@@ -25,7 +25,7 @@ def op(body: str, kind: str = "*fp32") -> CapturedOp:
         (),
     )
     buffers = (Buffer("input", "input", SPEC), Buffer("out", "output", SPEC))
-    return CapturedOp(OpCall("torch.f", (), ()), buffers, (kernel,), ("out",))
+    return CapturedOp(OpCall("torch.f", (), ()), buffers, (kernel,), ("out",), 1)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def op(body: str, integers: tuple[str, ...] = ("in_ptr0",), role: str = "input",
         (),
     )
     buffers = tuple(Buffer(f"buffer of {name}", role, SPEC) for name in names)  # type: ignore[arg-type]
-    return CapturedOp(OpCall("torch.f", (), ()), buffers, (kernel,), ())
+    return CapturedOp(OpCall("torch.f", (), ()), buffers, (kernel,), (), 0)
 
 
 GATHER = """tmp0 = tl.load(in_ptr0 + (x0), xmask)

@@ -15,7 +15,7 @@ ROWS = "$0=torch.float16[5, 60]:[60, 1]+0"
 def orders(identity: str) -> Orders:
     call = parse_identity(identity)
     buffers = tuple(Buffer(f"b{n}", "input", spec) for n, spec in enumerate(call.tensors))
-    return input_orders(CapturedOp(call, buffers, (), ()))
+    return input_orders(CapturedOp(call, buffers, (), (), 0))
 
 
 @pytest.mark.parametrize(

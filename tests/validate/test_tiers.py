@@ -363,3 +363,22 @@ def test_a_size_whose_run_takes_long_is_passed_over(make_folder, monkeypatch):
     )
     problem = dataclasses.replace(first.problem, stages=(wide,))
     assert scaling._steps(dataclasses.replace(first, problem=problem)) > 100 * steps
+
+
+BATCH_NORM = (
+    "torch.nn.functional.batch_norm($0, $1, $2, training=True); $0=torch.float32[2, 6, 12]:[72, 12, 1]+0;"
+    " $1=torch.float32[6]:[1]+0; $2=torch.float32[6]:[1]+0"
+)
+
+
+def test_inputs_that_an_op_writes_beside_its_result_are_compared(make_folder):
+    folder = make_folder(BATCH_NORM)
+    assert len(folder.problem.outputs) == 3
+    tiers.check_t0(folder)
+    tiers.check_t2(folder)
+    tiers.check_controls(folder)
+
+
+def test_a_wrong_input_beside_the_result_is_found(make_folder):
+    with pytest.raises(Mismatch):
+        tiers.check_t0(make_folder(BATCH_NORM, triton_kernel=(" * 0.1", " * 0.2")))

@@ -540,3 +540,18 @@ def test_limits_of_the_oracle_are_those_of_the_result():
     # What overflows is infinite as before.
     assert round_once(torch.tensor([1e300, -1e300]).double(), torch.float32).isinf().all()
     assert round_once(torch.tensor([1e300]).double(), torch.float16).isinf().all()
+
+
+def test_a_bound_follows_what_is_written_through_a_view():
+    mode = ErrorBounds()
+    with mode:
+        x = tensor(2, 3).double().exp()
+        y = tensor(2, 3).double()
+        one, other = mode.bound(x), mode.bound(y)
+        assert one is not None
+        assert other is not None
+        expected = torch.stack([one[0], other[1]])
+        y[0].copy_(x[0])
+        found = mode.bound(y)
+    assert found is not None
+    assert torch.equal(found, expected)

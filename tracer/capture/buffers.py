@@ -52,11 +52,13 @@ def collect(
             kernels.append(_kernel(launch, generated, tuple(arguments)))
     # A view of memory that only later turned out to be an intermediate learns its public name.
     returned = [dataclasses.replace(b, base=renamed.get(b.base, b.base)) if b.base else b for b in returned]
+    changed = tuple(names[index] for index in written if names[index] not in outputs)
     return CapturedOp(
         call=call,
         buffers=(*buffers, *intermediates, *returned),
         kernels=tuple(kernels),
-        outputs=outputs or tuple(names[index] for index in written),
+        outputs=outputs + changed,
+        returned=len(outputs or changed),
     )
 
 

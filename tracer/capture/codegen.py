@@ -24,6 +24,7 @@ from tracer.capture.errors import (
 )
 from tracer.capture.kernel import CapturedOp
 from tracer.capture.recurrent import FunctionalLayers
+from tracer.capture.relaid import Operations
 from tracer.errors import HarvestError
 from tracer.models.op_call import OpCall, TensorSpec
 from tracer.models.replay import empty_tensors, replay
@@ -40,6 +41,7 @@ def capture(call: OpCall, target: SpyreTarget = SPYRE) -> CapturedOp:
         ExternKernel: Inductor would call a library.
         DataDependent: the result's shape depends on values.
         RandomOp: the op draws random numbers.
+        RelaidInput: the op computes, and gives an input another layout in place.
         HostData: the op copies numbers from Python that no kernel can hold.
         CodegenFailure: Inductor raised.
         MovedNames: the installed PyTorch is not the pinned one.
@@ -64,10 +66,11 @@ def _first_line(error: BaseException) -> str:
 def _capture(call: OpCall, generated: inductor.Generated) -> CapturedOp:
     mode = FakeTensorMode()
     with mode:
-        results, written = _results(call)
+        results, written, relaid = _results(call)
         fresh = [index for index, result in enumerate(results) if result.source is None]
         inputs = empty_tensors(call.tensors)
-        graph_module = _aten_graph(call, inputs, fresh)
+        graph_module = _nothing(inputs) if relaid else _aten_graph(call, inputs, fresh)
+    written = sorted({*written, *_copied_to(graph_module)})
     _refuse_random(graph_module)
     specs = [results[index].spec for index in fresh]
     _own_memory(graph_module, specs)
@@ -78,12 +81,16 @@ def _capture(call: OpCall, generated: inductor.Generated) -> CapturedOp:
     return collect(call, lowered, generated, results, written)
 
 
-def _results(call: OpCall) -> tuple[list[Result], list[int]]:
-    """What the op returns and which inputs it writes, from one run on fake tensors."""
+def _results(call: OpCall) -> tuple[list[Result], list[int], bool]:
+    """What the op returns, which inputs it says that it writes, and whether it only gives them other layouts.
+
+    From one run on fake tensors.
+    """
     inputs = empty_tensors(call.tensors)
     storages = {t.untyped_storage()._cdata: index for index, t in enumerate(inputs)}
     versions = [t._version for t in inputs]
-    tensors = [leaf for leaf in tree_leaves(replay(call, inputs)) if isinstance(leaf, torch.Tensor)]
+    with Operations() as operations:
+        tensors = [leaf for leaf in tree_leaves(replay(call, inputs)) if isinstance(leaf, torch.Tensor)]
     results = []
     for tensor in tensors:
         storage = tensor.untyped_storage()._cdata
@@ -91,8 +98,25 @@ def _results(call: OpCall) -> tuple[list[Result], list[int]]:
             tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), str(tensor.dtype)
         )
         results.append(Result(spec, storages.get(storage)))
-    written = [index for index, t in enumerate(inputs) if t._version != versions[index]]
-    return results, written
+    if operations.relay(call.tensors, inputs):
+        return results, [], True
+    return results, [index for index, t in enumerate(inputs) if t._version != versions[index]], False
+
+
+def _nothing(inputs: list[torch.Tensor]) -> torch.fx.GraphModule:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return make_fx(lambda *_: [])(*inputs)
+
+
+def _copied_to(graph_module: torch.fx.GraphModule) -> list[int]:
+    """Inputs that the graph writes: some ops (batch_norm) do not say that they do."""
+    inputs = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    return [index for index, node in enumerate(inputs) if any(_writes(user, node) for user in node.users)]
+
+
+def _writes(node: torch.fx.Node, target: torch.fx.Node) -> bool:
+    return node.target is torch.ops.aten.copy_.default and node.args[0] is target
 
 
 def _aten_graph(call: OpCall, inputs: list[torch.Tensor], fresh: list[int]) -> torch.fx.GraphModule:

@@ -78,3 +78,11 @@ class HostData(HarvestError):
         "the call carries a table of {elements} numbers from the host, which is a copy and no computation"
     )
     advice = "nothing needs to be done: the host writes such a tensor."
+
+
+class RelaidInput(HarvestError):
+    """The op gives an input another layout in place, and needs a kernel besides."""
+
+    code = "HV210"
+    message = "the op gives its tensor argument {position} another layout in place, {detail}"
+    advice = "nothing on the command line helps; the op without the underscore has a kernel."

@@ -52,10 +52,12 @@ class CapturedOp:
 
     `buffers` lists inputs (in the order of `call.tensors`), then intermediates, then outputs.
     `outputs` names, in order, the buffers that the op returns (a mutated input may be one), its tree of
-    results flattened; an in-place op that returns nothing names the inputs that it writes.
+    results flattened, and after them the inputs that it writes and does not return. `returned` counts the
+    first ones; of an op that returns nothing it counts all.
     """
 
     call: OpCall
     buffers: tuple[Buffer, ...]
     kernels: tuple[CapturedKernel, ...]
     outputs: tuple[str, ...]
+    returned: int

@@ -126,8 +126,9 @@ def _context(record: OpRecord) -> dict[str, Any]:
             for name in inputs
         },
         "oracle": requote(render(float64(call), [f"x[{literal(name)}]" for name in inputs])),
-        "launcher": launcher_head(naming.launcher_name(record.name), inputs, len(captured.outputs)),
+        "launcher": launcher_head(naming.launcher_name(record.name), inputs, captured.returned),
         "written": [name for name in inputs if name in captured.outputs],
+        "picked": _picked(captured),
         "arguments": {name: Raw(name) for name in inputs},
         "slow": _bytes(captured.buffers) > SLOW_BYTES,
     }
@@ -149,6 +150,13 @@ def _summary(record: OpRecord, call: str) -> str:
         " change the tool, not this file.",
     ]
     return "\n".join(lines)
+
+
+def _picked(captured: CapturedOp) -> str:
+    """The subscript of a launch's outputs that picks what the op returns."""
+    if captured.returned == len(captured.outputs):
+        return ""
+    return "[0]" if captured.returned == 1 else f"[:{captured.returned}]"
 
 
 def _layout(buffer: Buffer) -> tuple[tuple[int, ...], tuple[int, ...], Raw]:

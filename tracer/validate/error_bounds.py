@@ -58,6 +58,7 @@ from tracer.validate.error_rules import (
     covered,
 )  # fmt: skip
 from tracer.validate.float_grid import grid
+from tracer.validate.oracle import flat_memory
 
 APPROXIMATED = 4
 """Units in the last place that a function costs which hardware approximates."""
@@ -98,6 +99,7 @@ class ErrorBounds(TorchDispatchMode):
         self.guessed: set[str] = set()
         self.exact_sums = 0
         self._bounds = WeakIdKeyDictionary()
+        self._bases = WeakIdKeyDictionary()
 
     def bound(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The bound of a tensor, float64 of its shape; None where it is exact."""
@@ -114,10 +116,12 @@ class ErrorBounds(TorchDispatchMode):
             with self:
                 return func(*wide[0], **wide[1])
         rules = formulas().get(pure, ())
-        if rules and not pure._schema.is_mutable:
+        # A formula of an op that writes some operands beside its result (batch_norm) writes them as well.
+        writes = mutates and not name.endswith("_")
+        if rules and (writes or not pure._schema.is_mutable):
             with self:
                 result = self._widest([rule(*args, **kwargs) for rule in rules])
-            if not mutates:
+            if writes or not mutates:
                 return result
             bounds = [self.bound(t) for t in tree_tensors(result)]
         elif (
@@ -143,7 +147,21 @@ class ErrorBounds(TorchDispatchMode):
                     # An infinite result is what it is; a finite one may be off by anything.
                     known = torch.where(torch.isfinite(tensor), known, 0.0)
                 self._bounds[tensor] = known
+            base = self._bases.get(tensor) if mutates else None
+            while base is not None:
+                self._bounds[base] = self._written_through(base, tensor)
+                base = self._bases.get(base)
+        if func.is_view and not mutates:
+            self._bases.update((view, args[0]) for view in tree_tensors(out) if view is not args[0])
         return out
+
+    def _written_through(self, base: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
+        """The bound of a tensor after what lies under a view of it was written."""
+        memory = torch.zeros_like(flat_memory(base))
+        memory.as_strided(base.shape, base.stride()).copy_(self._or_zero(base))
+        start = view.storage_offset() - base.storage_offset()
+        memory.as_strided(view.shape, view.stride(), start).copy_(self._or_zero(view))
+        return memory.as_strided(base.shape, base.stride())
 
     def _converted(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """The arguments, in float64, of an operation that makes floats of integers; None of any other.

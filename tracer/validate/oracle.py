@@ -103,12 +103,11 @@ def rounded(
 ) -> tuple[torch.Tensor, ...]:
     """What the op returned as one tensor per output, in the output's dtype, rounded once.
 
-    `x` are the widened inputs after the op: an output that is an input is taken from there where the op
-    returned nothing.
+    `x` are the widened inputs after the op: outputs beyond those that the op returned are taken from there,
+    being inputs that it writes.
     """
     found = list(leaves(result))
-    if len(found) != len(outputs):
-        found = [x[name] for name in outputs]
+    found += [x[name] for name in outputs[len(found) :]]
     for observer in _observers:
         observer(found)
     dtypes = [views[name][3] if views and name in views else buffers[name][2] for name in outputs]
