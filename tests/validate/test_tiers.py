@@ -270,7 +270,7 @@ def test_an_integer_divisor_is_never_zero_and_its_zeros_are_no_control(make_fold
     excluded = {name: why for name, why in score.excluded.items() if name.startswith("zeroed")}
     assert list(excluded.values()) == ["the op does not take it: RuntimeError"]
     assert score.survived == []
-    found = scaling.scale(folder)
+    found = folder.scaled
     assert isinstance(found, scaling.Scaled)
     assert sum(bool((tensor == 0).any()) for tensor in found.problem.inputs.values()) <= 1
 
@@ -278,7 +278,7 @@ def test_an_integer_divisor_is_never_zero_and_its_zeros_are_no_control(make_fold
 def test_a_size_that_no_memory_holds_is_passed_over(make_folder):
     # 8 is a size of the input, of the output, and how often an element is repeated.
     tensor = "$0=torch.float32[2, 33, 1, 64]:[2112, 1, 2112, 33]+0"
-    found = scaling.scale(make_folder(f"torch.repeat_interleave($0, 8, dim=2, output_size=8); {tensor}"))
+    found = make_folder(f"torch.repeat_interleave($0, 8, dim=2, output_size=8); {tensor}").scaled
     assert isinstance(found, scaling.Scaled)
     taken = sum(math.prod(shape) * dtype.itemsize for shape, _, dtype in found.problem.layouts.values())
     assert taken <= scaling.LARGEST
@@ -286,12 +286,10 @@ def test_a_size_that_no_memory_holds_is_passed_over(make_folder):
 
 def test_a_kernel_of_a_wide_buffer_has_a_smaller_size_that_deals_its_tiles_alike(make_folder):
     # 2.1 GB of weights, of which a core reaches its own part: at the size of a test they are not wide.
-    found = scaling.scale(
-        make_folder(
-            "torch.nn.functional.linear($0, $1, None); $0=torch.float16[3, 4096]:[4096, 1]+0; "
-            "$1=torch.float16[256000, 4096]:[4096, 1]+0"
-        )
-    )
+    found = make_folder(
+        "torch.nn.functional.linear($0, $1, None); $0=torch.float16[3, 4096]:[4096, 1]+0; "
+        "$1=torch.float16[256000, 4096]:[4096, 1]+0"
+    ).scaled
     assert isinstance(found, scaling.Scaled)
     assert "tl.minimum(first + core_tiles, tiles)" in found.kernels[0].source
     assert sum(math.prod(shape) for shape, _, _ in found.problem.layouts.values()) < 10**8
@@ -353,10 +351,10 @@ def test_public_simulator_says_what_it_cannot_run(make_folder):
 
 def test_a_size_whose_run_takes_long_is_passed_over(make_folder, monkeypatch):
     identity = "torch.nn.functional.silu($0); $0=torch.float16[3, 700]:[700, 1]+0"
-    first = scaling.scale(make_folder(identity))
+    first = make_folder(identity).scaled
     steps = scaling._steps(first)
     monkeypatch.setattr(scaling, "STEPS", 0)
-    shortest = scaling.scale(make_folder(identity))
+    shortest = make_folder(identity).scaled
     assert 0 < scaling._steps(shortest) <= steps
     wide = dataclasses.replace(
         first.problem.stages[0], args={**first.problem.stages[0].args, "x0_size": 10**6}

@@ -84,7 +84,7 @@ class Folder:
         """The op at another problem size (`scaling.Scaled`), or the reason why there is none (text)."""
         from tracer.validate.scaling import scale
 
-        return scale(self)
+        return scale(self.problem, str(self.constant("CALL")), is_large=self.is_large)
 
     @functools.cached_property
     def modules(self) -> dict[str, Any]:

@@ -43,7 +43,13 @@ def prepare(folder: Folder) -> dict[str, Any]:
     from tracer.capture import capture
     from tracer.validate.scaling import input_bounds, scale
 
-    found = scale(folder, ALIGNED, reason_unaligned)
+    found = scale(
+        folder.problem,
+        str(folder.constant("CALL")),
+        is_large=folder.is_large,
+        multiples=ALIGNED,
+        objection=reason_unaligned,
+    )
     if isinstance(found, str):
         return {"reason": found}
     problem = found.problem

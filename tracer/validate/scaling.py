@@ -10,7 +10,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -34,9 +35,6 @@ from tracer.validate.oracle import Layout, flat_memory, rounded, span_of, widene
 from tracer.validate.problem import Problem
 from tracer.validate.sizes import axes_of, proportional, scalings
 from tracer.validate.stage import Stage
-
-if TYPE_CHECKING:
-    from tracer.validate.folder import Folder
 
 ATTEMPTS = 24
 """Scalings that are tried before an op counts as one that has no other size."""
@@ -66,20 +64,27 @@ class Scaled:
 
 
 def scale(
-    folder: Folder, multiples: Sequence[int] = (1, 8), objection: Callable[[Problem], str] = lambda _: ""
+    traced: Problem,
+    identity: str,
+    *,
+    is_large: bool,
+    multiples: Sequence[int] = (1, 8),
+    objection: Callable[[Problem], str] = lambda _: "",
 ) -> Scaled | str:
     """The first scaling at which the op rewrites to the committed source; else why there is none.
+
+    `traced` is the op `identity` at its own size, with the committed source.
 
     One whose run would take long is passed over, unless all are: then it is the shortest.
 
     `objection` may say of a problem why it will not do.
     """
     try:
-        call = parse_identity(_identity(folder))
+        call = parse_identity(identity)
     except ValueError as error:
         return f"CALL is no op's identity: {error}"
-    stages = folder.problem.stages
-    text = folder.problem.source.read_text(encoding="utf-8")
+    stages = traced.stages
+    text = traced.source.read_text(encoding="utf-8")
     committed = definitions([text])
     blocks = [_blocks(stage) for stage in stages]
     reasons: list[str] = []
@@ -87,11 +92,11 @@ def scale(
         axis.extent > 1 for axis in axes_of(stages)
     ):
         # One element in, one out: the kernels take no size, so that there is none to change.
-        return Scaled({}, folder.problem, ())
+        return Scaled({}, traced, ())
     large: Scaled | None = None
     ragged = itertools.islice(scalings(call, stages, multiples, text), ATTEMPTS)
-    for sizes, other in itertools.chain(ragged, () if folder.is_large else proportional(call)):
-        found = _at(folder, sizes, other, blocks, committed)
+    for sizes, other in itertools.chain(ragged, () if is_large else proportional(call)):
+        found = _at(traced, sizes, other, blocks, committed)
         if isinstance(found, Scaled) and (reason := objection(found.problem)):
             reasons.append(f"{dict(sizes)}: {reason}")
         elif isinstance(found, Scaled):
@@ -130,10 +135,6 @@ def canonical(source: str) -> str:
     return re.sub(r"\btmp\d+", lambda m: f"tmp{numbers.setdefault(m[0], len(numbers))}", source)
 
 
-def _identity(folder: Folder) -> str:
-    return str(folder.constant("CALL"))
-
-
 def _blocks(stage: Stage) -> dict[str, int]:
     return {
         name.removesuffix("_BLOCK").lower(): value
@@ -143,13 +144,13 @@ def _blocks(stage: Stage) -> dict[str, int]:
 
 
 def _at(
-    folder: Folder,
+    traced: Problem,
     sizes: Mapping[int, int],
     call: OpCall,
     blocks: Sequence[dict[str, int]],
     committed: Sequence[str],
 ) -> Scaled | str:
-    stages = folder.problem.stages
+    stages = traced.stages
     try:
         with quiet():
             captured = capture(call, SPYRE)
@@ -172,7 +173,7 @@ def _at(
         kernels.append(same[0])
     scaled = tuple(_stage(stage, kernel) for stage, kernel in zip(stages, kernels, strict=True))
     try:
-        problem = _problem(folder, captured, scaled)
+        problem = _problem(traced.source, captured, scaled)
     except Exception as error:  # As above, and for what the op takes only with other values.
         return one_line(error)
     if problem is None:
@@ -201,7 +202,7 @@ def _stage(stage: Stage, kernel: SpyreKernel) -> Stage:
     return dataclasses.replace(stage, grid=(kernel.grid,), args=args, constexpr=constexpr)
 
 
-def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) -> Problem | None:
+def _problem(source: Path, captured: CapturedOp, stages: tuple[Stage, ...]) -> Problem | None:
     layouts = {b.name: _layout(b) for b in captured.buffers if b.base is None}
     views = {b.name: (b.base, *_layout(b), b.spec.offset) for b in captured.buffers if b.base is not None}
     names = [b.name for b in captured.buffers if b.role == "input"]
@@ -220,7 +221,7 @@ def _problem(folder: Folder, captured: CapturedOp, stages: tuple[Stage, ...]) ->
         if not any(t.is_floating_point() and bool(t.isnan().any()) for t in results):
             inputs = _from_the_end(inputs, bounds, run, results)
             return Problem(
-                folder.problem.source,
+                source,
                 stages,
                 layouts,
                 tuple(captured.outputs),
