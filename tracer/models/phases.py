@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,14 +13,45 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from tracer.models.build import one_line
 from tracer.models.errors import TooManyCalls, TraceFailure
-from tracer.models.inputs import Shape, candidates, find, integers, main_inputs, parameters_of
+from tracer.models.inputs import (
+    MAX_CANDIDATES,
+    Inputs,
+    Shape,
+    candidates,
+    find,
+    integers,
+    main_inputs,
+    parameters_of,
+)
 from tracer.models.record import Recorder
+from tracer.models.repair import repairs
 from tracer.models.values import Values
 
 _CACHE = ("cache", "past_key_values", "cache_params")
 """Names that transformers gives to a forward's cache."""
 
-Inputs = dict[str, tuple[str, Shape]]
+_REPAIRS = 6
+"""So often what an error says leads to other inputs, as long as each lead further."""
+
+_REPAIR_CALLS = 20_000
+"""Calls that all these attempts of a phase may make: about 20 seconds."""
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A forward pass with some inputs, and what it raised."""
+
+    made: Inputs
+    recorder: Recorder
+    error: Exception | None = None
+
+
+class _Stopped(Exception):
+    """A forward pass makes too many calls; no other inputs are tried."""
+
+    def __init__(self, error: TooManyCalls, recorder: Recorder) -> None:
+        super().__init__()
+        self.error, self.recorder = error, recorder
 
 
 class PhaseRunner:
@@ -92,30 +124,75 @@ class PhaseRunner:
 
     def _forward(self, phase: str, model: Any, *, record: bool = True) -> Inputs | None:
         """Record one forward pass of `model` with the first inputs that it accepts."""
-        best = Recorder(self.values)
-        first_error: Exception | None = None
+        best: _Attempt | None = None
         tries = list(candidates(model, batch=self.batch, seq_len=self.seq_len))
         # Some models have no cache that fits their own default configuration.
         options: list[dict[str, Any]] = [{}, {"use_cache": False}]
-        for extra, made in itertools.product(options, tries):
-            recorder = Recorder(self.values)
-            try:
-                tensors = self._tensors(made)
-                with self._recording(recorder, phase):
-                    model(**tensors, **extra)
-            except TooManyCalls as error:
-                self._failed(phase, error, recorder)
-                return None
-            except Exception as error:
+        try:
+            for extra, made in itertools.product(options, tries):
+                attempt = self._attempt(phase, model, made, extra)
+                if attempt.error is None:
+                    return self._succeeded(phase, attempt, record)
                 # Inputs that are guessed besides the main ones tell most only where they lead further.
-                if first_error is None or recorder.reached > best.reached:
-                    best, first_error = recorder, error
-                continue
-            if record:
-                self.recorder.merge(recorder)
-                self.done.append(phase)
-            return made
-        self._failed(phase, first_error, best if record else Recorder(self.values))
+                if best is None or attempt.recorder.reached > best.recorder.reached:
+                    best = attempt
+            if best is not None and (repaired := self._repaired(phase, model, best)) is not None:
+                return self._succeeded(phase, repaired, record)
+        except _Stopped as stopped:
+            self._failed(phase, stopped.error, stopped.recorder)
+            return None
+        partial = best.recorder if best is not None and record else Recorder(self.values)
+        self._failed(phase, best.error if best is not None else None, partial)
+        return None
+
+    def _attempt(
+        self, phase: str, model: Any, made: Inputs, extra: dict[str, Any], limit: int | None = None
+    ) -> _Attempt:
+        recorder = Recorder(self.values, limit)
+        try:
+            tensors = self._tensors(made)
+            with self._recording(recorder, phase):
+                model(**tensors, **extra)
+        except TooManyCalls as error:
+            raise _Stopped(error, recorder) from error
+        except Exception as error:
+            return _Attempt(made, recorder, error)
+        return _Attempt(made, recorder)
+
+    def _succeeded(self, phase: str, attempt: _Attempt, record: bool) -> Inputs:
+        if record:
+            self.recorder.merge(attempt.recorder)
+            self.done.append(phase)
+        return attempt.made
+
+    def _repaired(self, phase: str, model: Any, start: _Attempt) -> _Attempt | None:
+        """An attempt that succeeds, by following what the errors of the one before say; else None, and
+        nothing counts as reached by the way."""
+        entered, parameters = set(self._entered), set(self.values.parameters)
+        best, tried, left = start, [start.made], _REPAIR_CALLS
+        for _ in range(_REPAIRS):
+            assert best.error is not None
+            further: _Attempt | None = None
+            proposed = repairs(best.made, best.error, model, batch=self.batch, seq_len=self.seq_len)
+            for made in itertools.islice(proposed, MAX_CANDIDATES):
+                if made in tried or left <= 0:
+                    continue
+                tried.append(made)
+                self._entered, self.values.parameters = set(entered), set(parameters)
+                try:
+                    attempt = self._attempt(phase, model, made, {}, left)
+                except _Stopped as stopped:
+                    left -= stopped.recorder.seen
+                    continue
+                left -= attempt.recorder.seen
+                if attempt.error is None:
+                    return attempt
+                if attempt.recorder.seen > (further or best).recorder.seen:
+                    further = attempt
+            if further is None:
+                break
+            best = further
+        self._entered, self.values.parameters = entered, parameters
         return None
 
     def _failed(self, phase: str, error: Exception | None, partial: Recorder) -> None:
@@ -128,11 +205,15 @@ class PhaseRunner:
 
     def _tensors(self, made: Inputs) -> dict[str, torch.Tensor]:
         vocabulary = find(self.model.config, "vocab_size")
+        longest = max(
+            (max(shape[1:]) for kind, shape in made.values() if kind == "float" and len(shape) > 1),
+            default=self.seq_len,
+        )
         tensors = {}
         for name, (kind, shape) in made.items():
             if kind == "int":
                 with unset_fake_temporarily():
-                    real = integers(name, shape, vocabulary if type(vocabulary) is int else 1000)
+                    real = integers(name, shape, vocabulary if type(vocabulary) is int else 1000, longest)
                 tensors[name] = self.values.follow(real)
             else:
                 tensors[name] = torch.empty(shape, dtype=self.dtype)

@@ -66,12 +66,13 @@ class _Entry:
 class Recorder(TorchFunctionMode):
     """Records every op made while it is active and not `paused`."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, limit: int | None = None) -> None:
         super().__init__()
         self.values = values
+        self.limit = MAX_CALLS if limit is None else limit
         self.phase = ""
         self.paused = False
-        self._seen = 0
+        self.seen = 0
         self.module_names: dict[int, str] = {}
         self._reached: set[int] = set()
         self._stack: list[str] = []
@@ -126,9 +127,9 @@ class Recorder(TorchFunctionMode):
         One that PyTorch cannot run because its result's shape depends on unknown values is recorded with a
         refusal, and what PyTorch raised goes on: nothing after it can be traced.
         """
-        self._seen += 1
-        if self._seen > MAX_CALLS:
-            raise TooManyCalls(phase=self.phase, limit=MAX_CALLS)
+        self.seen += 1
+        if self.seen > self.limit:
+            raise TooManyCalls(phase=self.phase, limit=self.limit)
         kwargs = dict(kwargs or {})
         inputs = tensors_in((args, kwargs))
         # Taken before the call: an in-place op may change the layout of its tensor.
