@@ -191,6 +191,7 @@ class _Run:
                 failures,
                 self.reserved,
                 traced.unreached,
+                traced.adapted,
             ),
             stopped=tuple(str(failure) for failure in traced.failures),
         )

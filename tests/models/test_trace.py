@@ -189,6 +189,7 @@ def test_parameters_of_another_dtype_are_cast_where_the_model_does_not_run_with_
     assert (found.phases, found.failures) == (("forward",), ())
     einsums = [op.call for op in found.ops if op.call.name.endswith("einsum")]
     assert {spec.dtype for call in einsums for spec in call.tensors} == {"torch.float16"}
+    assert found.adapted == ("its parameters are all float16, for it does not run with others",)
 
 
 def test_the_quoted_error_is_that_of_the_main_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +202,7 @@ def test_a_model_that_needs_more_layers_to_be_built_has_them() -> None:
     # RT-DETR ties the boxes of the second layer to those of the first.
     model = trace(ModelConfig("rt", {"model_type": "rt_detr_v2", "num_queries": 5}, "path"), layers=1)
     assert (model.phases, model.failures) == (("forward",), ())
+    assert model.adapted == ("it has 2 layers, for it does not build with 1",)
 
 
 def test_a_model_that_does_not_build_is_told_what_to_try() -> None:

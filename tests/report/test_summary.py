@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 from rich.console import Console
@@ -73,6 +74,14 @@ def test_a_phase_that_stopped_is_named():
     entry = ModelEntry("c", {}, {}, {"decode": why})
     assert "phase decode stopped early: HV106 no cache" in shown(report(entry=entry))
     assert as_json(report(entry=entry))["failures"] == {"decode": why}
+
+
+def test_what_differs_from_the_model_that_was_asked_for_is_said():
+    entry = ModelEntry("c", {}, {}, adapted=("it has 2 layers, for it does not build with 1",))
+    assert "tiny: it has 2 layers, for it does not build with 1" in shown(report(entry=entry))
+    assert as_json(report(entry=entry))["adapted"] == list(entry.adapted)
+    assert ModelEntry.from_json(entry.to_json()) == dataclasses.replace(entry, adapted=list(entry.adapted))
+    assert "adapted" not in ModelEntry("c", {}, {}).to_json()
 
 
 def test_a_refused_model_has_the_keys_of_any_and_an_error():

@@ -91,7 +91,8 @@ class ModelEntry:
 
     `failures` are phases that stopped before their end, each with `code` and `reason`. `reserved` gives the
     names of recorded ops to their identities: those that no harvest has made yet keep their numbers.
-    `unreached` are modules of the model of which no phase uses a parameter.
+    `unreached` are modules of the model of which no phase uses a parameter, `adapted` says in what
+    the model differs from the one that was asked for.
     """
 
     config: str
@@ -100,6 +101,7 @@ class ModelEntry:
     failures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reserved: Mapping[str, str] = field(default_factory=dict)
     unreached: Sequence[str] = ()
+    adapted: Sequence[str] = ()
 
     @property
     def names(self) -> dict[str, str]:
@@ -134,6 +136,7 @@ class ModelEntry:
             "options": dict(self.options),
             **failures,
             **({"unreached": list(self.unreached)} if self.unreached else {}),
+            **({"adapted": list(self.adapted)} if self.adapted else {}),
             "calls": self.calls,
             "ops": {name: self.ops[name].to_json() for name in names},
             **({"reserved": pending} if pending else {}),
@@ -150,6 +153,7 @@ class ModelEntry:
             data.get("failures", {}),
             data.get("reserved", {}),
             data.get("unreached", ()),
+            data.get("adapted", ()),
         )
 
 

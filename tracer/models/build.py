@@ -109,8 +109,10 @@ def _unregistered(native: Any) -> type | None:
     return fitting[-1] if fitting else None
 
 
-def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None) -> Any:
-    """The model in evaluation mode; must be called under a FakeTensorMode, which holds its weights.
+def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None) -> tuple[Any, int | None]:
+    """The model in evaluation mode, and the layers that it has of those asked for.
+
+    Must be called under a FakeTensorMode, which holds its weights.
 
     Attention is written out (`eager`), experts are batched: both keep every operation visible, and none
     depends on values. A model that does not build on fake tensors is built on `accelerate`'s empty weights
@@ -125,7 +127,7 @@ def build(config: ModelConfig, *, dtype: torch.dtype, layers: int | None = None)
     failure: BuildFailure | None = None
     for count in [layers] if layers is None else range(layers, layers + MORE_LAYERS + 1):
         try:
-            return _build(config, dtype, count)
+            return _build(config, dtype, count), count
         except BuildFailure as error:
             failure = failure or error
     assert failure is not None

@@ -36,7 +36,8 @@ class Trace:
 
     `ops` are in order of first occurrence. `phases` are those that were run. `failures` name the phases that
     stopped before their end; what they did up to there is in `ops`. `unreached` are modules of which no
-    phase uses a parameter, where all were run to their end.
+    phase uses a parameter, where all were run to their end. `adapted` says, a clause each, in what the model
+    differs from the one that was asked for.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Trace:
     phases: tuple[str, ...]
     failures: tuple[TraceFailure, ...] = ()
     unreached: tuple[str, ...] = ()
+    adapted: tuple[str, ...] = ()
 
 
 def trace(
@@ -77,7 +79,8 @@ def trace(
     with quiet(), _unvalidated(), torch.random.fork_rng(devices=[]), torch.no_grad(), fake_mode:
         torch.manual_seed(0)
         with values:
-            model = build(config, dtype=dtype, layers=layers)
+            model, built = build(config, dtype=dtype, layers=layers)
+        adapted = [] if built == layers else [f"it has {built} layers, for it does not build with {layers}"]
         wanted = tuple(phases) if phases is not None else None
         runner = PhaseRunner(config.name, model, values, dtype, batch, seq_len, max_cache_len)
         runner.run(wanted)
@@ -85,7 +88,10 @@ def trace(
             # Loading leaves them so, and the model may not run then in any dtype but theirs.
             other = PhaseRunner(config.name, model, values, dtype, batch, seq_len, max_cache_len)
             other.run(wanted)
-            runner = other if len(other.failures) < len(runner.failures) else runner
+            if len(other.failures) < len(runner.failures):
+                runner = other
+                name = str(dtype).removeprefix("torch.")
+                adapted.append(f"its parameters are all {name}, for it does not run with others")
     if unknown := [phase for phase in phases or () if phase not in runner.available]:
         raise UnknownPhase(model=config.name, phase=unknown[0], known=", ".join(runner.available))
     if not runner.recorder.ops:
@@ -96,4 +102,11 @@ def trace(
             else TraceFailure(model=config.name, phase=", ".join(runner.done), detail=detail)
         )
     unreached = runner.unreached() if phases is None and not runner.failures else ()
-    return Trace(config.name, runner.recorder.ops, tuple(runner.done), tuple(runner.failures), unreached)
+    return Trace(
+        config.name,
+        runner.recorder.ops,
+        tuple(runner.done),
+        tuple(runner.failures),
+        unreached,
+        tuple(adapted),
+    )

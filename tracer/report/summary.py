@@ -30,6 +30,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "interrupted": report.interrupted,
         "options": dict(report.entry.options),
         "unreached": list(report.entry.unreached),
+        "adapted": list(report.entry.adapted),
         "failures": {phase: dict(why) for phase, why in report.entry.failures.items()},
         "calls": _calls(report),
         "ops": {status: statuses[status] for status in STATUSES},
@@ -81,6 +82,7 @@ def table(reports: Sequence[Report]) -> RenderableType:
         for report in reports
         if report.entry.unreached
     ]
+    parts += [Text(f"{report.model}: {clause}") for report in reports for clause in report.entry.adapted]
     parts += [
         Text(f"{report.model}: interrupted; what is finished stays, run the same command again to go on.")
         for report in reports
