@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -100,6 +102,21 @@ def test_lower_at_another_size_and_number_of_cores(harvest, harvested):
     x = torch.randn(5001, dtype=torch.float16)
     result = Module.parse(outcome.out).function(name).run([x, torch.empty_like(x)], uninitialized=[1])
     torch.testing.assert_close(result.outputs[0], torch.nn.functional.silu(x))
+
+
+MEAN = Path(__file__).parents[2] / "harvested" / "Meta-Llama-3.1-8B-Instruct" / "torch.mean.1_spyre"
+
+
+def test_lower_of_an_axis_that_its_block_does_not_hold_is_refused(harvest):
+    longer = ("--arg", "r0_size=5000", "--arg", "in0_stride_x0=5000")
+    outcome = harvest("lower", MEAN, *longer)
+    assert (outcome.code, outcome.out) == (4, "")
+    said = "takes r0_size in one block, and 5000 elements are more than 4096. Try: --arg R0_BLOCK=8192"
+    assert said in outcome.err
+    outcome = harvest("lower", MEAN, *longer, "--arg", "R0_BLOCK=8192")
+    x = torch.randn(12, 5000)
+    result = Module.parse(outcome.out).function("triton_per_fused_mean_0").run([x, torch.empty(12, 1)])
+    torch.testing.assert_close(result.outputs[0], x.mean(1, keepdim=True))
 
 
 @pytest.mark.parametrize("value", ["x0_size", "x0_size=-1", "x0_size=1.5", "in_ptr0=1", "CORES=2", "n=3"])

@@ -51,3 +51,11 @@ class FixedExtents(HarvestError):
     code = "HV906"
     message = "--arg {value}: {numbers} in the kernels' text may follow the traced extents"
     advice = "harvest the op at that size."
+
+
+class ShortBlock(HarvestError):
+    """A kernel that takes an axis in one block is to be lowered with an axis that is longer."""
+
+    code = "HV907"
+    message = "{kernel} takes {axis}_size in one block, and {size} elements are more than {block}"
+    advice = "--arg {axis_block}={power}, if that fits the scratchpad."
